@@ -1,0 +1,46 @@
+# Everything a user or a contributor runs. `make run` and `make test` work on a fresh clone.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: run test check install bench slow-test gpu-test browser-test clean help
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## create .venv and install tiebreak into it
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (about two minutes the first time) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@touch $(STAMP)
+
+run: $(STAMP) ## run the default study on embedded data; ends with a verdict and a report
+	@$(BIN)/tiebreak run pooling --quick --out runs/pooling
+
+test: $(STAMP) ## run the tests (slow, GPU and browser checks have targets of their own)
+	@$(BIN)/python -m pytest -q -n 2 -m "not slow and not gpu and not browser"
+
+check: $(STAMP) ## lint and strict types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(STAMP) ## measure our training loop against a bare PyTorch loop, in one process
+	@$(BIN)/python benchmarks/overhead.py
+
+slow-test: $(STAMP) ## the tests that take minutes
+	@$(BIN)/python -m pytest -q -m slow
+
+gpu-test: $(STAMP) ## the tests that need a CUDA device
+	@$(BIN)/python -m pytest -q -m gpu
+
+browser-test: $(STAMP) ## install Debian's Chromium if missing and look at the report in it
+	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
+	@$(BIN)/python -m pytest -q -m browser
+
+clean: ## remove the environment and caches (never your runs)
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

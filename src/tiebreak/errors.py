@@ -1,0 +1,19 @@
+"""The one exception that reaches users: what is wrong, where, and what to do, in a single line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TiebreakError(ValueError):
+    """Something outside the program is not right. The command line prints it and exits with code 2."""
+
+
+def nearest(name: str, valid: Iterable[str]) -> str:
+    """A hint for a mistyped name: the nearest valid one, or all of them when none is near."""
+    known = sorted(valid)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"valid: {', '.join(known)}" if known else "none is valid here"

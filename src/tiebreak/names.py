@@ -1,0 +1,119 @@
+"""Every design, task and data set by name: what study files are checked against, without importing torch.
+
+`catalog.py` joins these names to code; tests/test_names.py keeps the two equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Scalar = bool | int | float | str
+Goal = Literal["max", "min"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """One typed option of a task, an evaluation or a design."""
+
+    default: Scalar
+    line: str
+    choices: tuple[Scalar, ...] = ()
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DesignName:
+    """A network that a study can name."""
+
+    family: str
+    line: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Protocol:
+    """A named set of task options: how the reports did it, or how it should be done."""
+
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+    data: tuple[str, ...] = ()  # the data sets that it makes sense for; none named: all
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskName:
+    """A task: its metrics, the options a study may change, and its protocols (named sets of options)."""
+
+    family: str
+    line: str
+    metrics: Mapping[str, Goal]
+    options: Mapping[str, Option]
+    evaluation: Mapping[str, Option]
+    protocols: Mapping[str, Protocol]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataName:
+    """A data set, and the task family that can use it."""
+
+    family: str
+    line: str
+    embedded: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hyper:
+    """A hyper-parameter: a number per run. `default=None` leaves it to the design."""
+
+    default: float | None
+    low: float
+    high: float
+    line: str
+
+
+DESIGNS: Mapping[str, DesignName] = {
+    "cnn-pool": DesignName(family="classifier", line="two convolutions, each followed by 2x2 max pooling"),
+    "cnn-strided": DesignName(family="classifier", line="the same without pooling: both convolutions have stride 2"),
+    "cnn-pool-unpadded": DesignName(family="classifier", line="cnn-pool whose first convolution lost its padding"),
+}
+
+TASKS: Mapping[str, TaskName] = {
+    "classify": TaskName(
+        family="classifier",
+        line="image classification, negative log likelihood",
+        metrics={"accuracy": "max", "loss": "min"},
+        options={
+            "divisor": Option(default=255, choices=(255, 256), line="pixels are divided by this"),
+            "test_images": Option(
+                default="all", choices=("all", "as-reported"), line="the whole test split, or the 529 of the reports"
+            ),
+            "shuffle_pixels": Option(default=False, line="move every image's pixels by one fixed permutation"),
+        },
+        evaluation={
+            "shift": Option(default=0, low=-14, high=14, line="move images right by this many pixels, filling with 0"),
+        },
+        protocols={
+            "audited": Protocol(),
+            "as-reported": Protocol(options={"divisor": 256, "test_images": "as-reported"}, data=("octmnist",)),
+        },
+    ),
+}
+
+DATA: Mapping[str, DataName] = {
+    "mnist5k": DataName(family="classifier", embedded=True, line="5,000 MNIST digits, 28x28, 10 classes"),
+    "mnist": DataName(family="classifier", line="MNIST, 70,000 digits, 28x28, 10 classes"),
+    "octmnist": DataName(family="classifier", line="retinal OCT, 109,309 images, 28x28, 4 classes (MedMNIST v2)"),
+    "pneumoniamnist": DataName(family="classifier", line="chest X-rays, 5,856 images, 28x28, 2 classes (MedMNIST v2)"),
+}
+
+HYPERS: Mapping[str, Hyper] = {
+    "lr": Hyper(default=0.01, low=0.0, high=1e9, line="learning rate"),
+    "momentum": Hyper(default=0.0, low=0.0, high=1.0, line="momentum of SGD"),
+    "weight_decay": Hyper(default=0.0, low=0.0, high=1.0, line="L2 penalty; decoupled from the gradient with adamw"),
+    "beta1": Hyper(default=0.9, low=0.0, high=1.0, line="decay of Adam's first moment"),
+    "beta2": Hyper(default=0.999, low=0.0, high=1.0, line="decay of Adam's second moment"),
+    "eps": Hyper(default=1e-8, low=0.0, high=1.0, line="added to Adam's denominator"),
+    "dropout": Hyper(default=None, low=0.0, high=0.999, line="rate of every dropout layer; default: the design's own"),
+    "label_smoothing": Hyper(default=0.0, low=0.0, high=0.999, line="share of the target spread over all classes"),
+}

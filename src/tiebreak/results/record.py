@@ -1,0 +1,66 @@
+"""Records: what a run leaves. Plain frozen dataclasses, no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+Status = Literal["done", "diverged", "failed"]
+Outcomes = Mapping[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochRecord:
+    """One epoch of a trajectory: metrics such as `train_loss` and `val_accuracy`, and the clocks in seconds."""
+
+    trajectory: str
+    epoch: int
+    metrics: Mapping[str, float]
+    seconds: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """How a run ended, with its provenance. `diverged` is a result; `failed` can be tried again."""
+
+    identity: str
+    trajectory: str
+    status: Status
+    epoch: int
+    reason: str = ""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinalRecord:
+    """One evaluation of a finished run on the test split: metrics, and an outcome per example."""
+
+    identity: str
+    evaluation: str
+    metrics: Mapping[str, float]
+    outcomes: Outcomes
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointRecord:
+    """Where a run's state after an epoch is kept, and the sha256 that its file must have."""
+
+    identity: str
+    trajectory: str
+    epoch: int
+    file: str
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Records:
+    """Everything that a folder holds, as the readers (verdict, report, status) see it."""
+
+    epochs: Mapping[str, Mapping[int, EpochRecord]]  # trajectory -> epoch -> record
+    runs: Mapping[str, RunRecord]  # identity -> record
+    finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record

@@ -1,0 +1,145 @@
+"""A plan: every run that a study needs, with the identity under which its results are kept. Frozen, no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ConfigDict, ValidationError
+
+from tiebreak import study_file
+from tiebreak.errors import TiebreakError
+from tiebreak.names import Scalar
+from tiebreak.study import Optimiser, Strict, setting_label
+
+PLAN_FILE = "plan.json"
+
+
+def digest(content: Any) -> str:
+    """A short name for content: the first 20 hex digits of the sha256 of its canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+class Run(Strict):
+    """One training: everything that determines its numbers, and how the trained network is evaluated.
+
+    `identity` names the run by content. `trajectory` leaves the number of epochs out where the schedule does not
+    depend on it, so that a longer run continues a shorter one.
+    """
+
+    design: str
+    source: str  # hash of the design's source
+    build: dict[str, Scalar]
+    task: str
+    options: dict[str, Scalar]  # complete: the protocol's and the arm's
+    data: str
+    checksum: str
+    optimiser: Optimiser
+    hypers: dict[str, float | None]  # complete; None leaves it to the design
+    setting: dict[str, float]
+    seed: int
+    epochs: int
+    batch: int
+    comparability: int
+    evaluations: tuple[dict[str, Scalar], ...]  # not part of the identity
+
+    model_config = ConfigDict(strict=False)  # lists of a JSON file become tuples
+
+    @property
+    def trajectory(self) -> str:
+        """The identity of the path through parameter space, however far it is followed."""
+        content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
+        if self.optimiser.schedule.depends_on_budget():
+            content["epochs"] = self.epochs
+        return digest(content)
+
+    @property
+    def identity(self) -> str:
+        """The name under which the run's results are kept."""
+        return digest([self.trajectory, self.epochs])
+
+    @property
+    def label(self) -> str:
+        """How the run is called in messages."""
+        return f"{self.design} {setting_label(self.setting)} seed {self.seed}"
+
+
+def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
+    """The name of one way to evaluate: `default`, or its options."""
+    return " ".join(f"{key}={evaluation[key]}" for key in sorted(evaluation)) or "default"
+
+
+class PlannedArm(Strict):
+    """An arm's share of the plan."""
+
+    name: str
+    design: str
+    evaluation: str
+    runs: dict[str, str]  # "setting label/seed" -> identity
+    parameters: int
+    flops: int | None  # multiply-adds times two for one example; None: unknown
+
+    def run(self, setting: Mapping[str, float], seed: int) -> str:
+        """The identity of the arm's run at a setting and a seed."""
+        return self.runs[run_key(setting, seed)]
+
+
+def run_key(setting: Mapping[str, float], seed: int) -> str:
+    """The key of `PlannedArm.runs`."""
+    return f"{setting_label(setting)}/{seed}"
+
+
+class Term(Strict):
+    """One of the equal terms: what was held equal, whether it is, and what it is."""
+
+    name: str
+    equal: bool
+    value: str
+
+
+class DataSummary(Strict):
+    """The data as it was found."""
+
+    name: str
+    checksum: str
+    official: bool | None  # None: no published checksum to compare with
+    sizes: dict[str, int]
+    licence: str
+    citation: str
+
+
+class Plan(Strict):
+    """What will be trained, on what, on which equal terms."""
+
+    study: str
+    inputs: str  # digest of study, code and data: the plan is valid while they are unchanged
+    data: DataSummary
+    arms: tuple[PlannedArm, ...]
+    runs: dict[str, Run]
+    terms: tuple[Term, ...]
+    warnings: tuple[str, ...] = ()
+
+    model_config = ConfigDict(strict=False)
+
+    def arm(self, name: str) -> PlannedArm:
+        """The planned arm called `name`."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+    @classmethod
+    def read(cls, folder: Path) -> Plan:
+        """The plan of a results folder, every identity computed anew and compared."""
+        path = folder / PLAN_FILE
+        if not path.is_file():
+            raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+        try:
+            plan = cls.model_validate_json(study_file.read_text(path))
+        except ValidationError as error:
+            raise TiebreakError(f"{path}: {study_file.explain(error)}; run the study again to rewrite it") from None
+        for identity, run in plan.runs.items():
+            if run.identity != identity:
+                raise TiebreakError(f"{path}: run {identity} was changed by hand: its content is {run.identity}")
+        return plan

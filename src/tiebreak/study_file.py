@@ -1,0 +1,85 @@
+"""Strict TOML: a study file becomes a checked model, or one line that says which key of which file is wrong."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import TypeVar
+
+import tomli_w
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tiebreak.errors import TiebreakError, nearest
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+UNION_TAGS = ("pair", "interaction", "setting")  # pydantic puts a union's tag into the location; files have no such key
+
+
+def builtin_names() -> list[str]:
+    """The studies that ship with Tiebreak."""
+    folder = resources.files("tiebreak") / "studies"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def find(name: str) -> tuple[str, str]:
+    """The text of a built-in study or of a `.toml` file, and how to call it in messages."""
+    if name in builtin_names():
+        return (resources.files("tiebreak") / "studies" / f"{name}.toml").read_text("utf-8"), f"study {name}"
+    path = Path(name)
+    if path.suffix != ".toml" and not path.is_file():
+        raise TiebreakError(f"no study {name!r}; {nearest(name, builtin_names())} (a file's name ends in .toml)")
+    return read_text(path), str(path)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, or one line that says why it cannot be read."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+    except OSError as error:
+        raise TiebreakError(f"{path}: {error.strerror or error}") from None
+
+
+def parse(model: type[ModelT], text: str, where: str) -> ModelT:
+    """The model that `text` describes, or a TiebreakError that names the file and the key."""
+    try:
+        return model.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise TiebreakError(f"{where}: not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise TiebreakError(f"{where}: {explain(error)}") from None
+
+
+def explain(error: ValidationError) -> str:
+    """Pydantic's first complaint as one line: which key, and what is wrong with it."""
+    first, *others = error.errors(include_url=False)
+    more = f" (and {len(others)} more)" if others else ""
+    return f"{_key(first)}{_complaint(first)}{more}"
+
+
+def _key(item: ErrorDetails) -> str:
+    shown = ""
+    for part in item["loc"]:
+        if isinstance(part, int):
+            shown += f"[{part + 1}]"
+        elif not (shown.endswith("]") and part in UNION_TAGS):
+            shown += f".{part}" if shown else part
+    return f"{shown}: " if shown else ""
+
+
+def _complaint(item: ErrorDetails) -> str:
+    if item["type"] == "missing":
+        return "this key is required"
+    message = item["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    given = item.get("input")
+    shown = f", not {given!r}" if item["type"] != "value_error" and isinstance(given, str | int | float) else ""
+    return f"{message}{shown}"
+
+
+def to_toml(model: BaseModel) -> str:
+    """The resolved file: every default written out. Keys that are None are left out, since TOML has no null."""
+    return tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))
