@@ -53,6 +53,7 @@ class CheckpointRecord:
     identity: str
     trajectory: str
     epoch: int
+    steps: int
     file: str
     sha256: str
 

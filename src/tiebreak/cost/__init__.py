@@ -1,0 +1,1 @@
+"""What a design costs: formulas, and counts from the real module."""

@@ -1,0 +1,27 @@
+"""Sizes and costs as formulas. Plain arithmetic on integers, no torch."""
+
+from __future__ import annotations
+
+from tiebreak.errors import TiebreakError
+
+
+def conv_size(size: int, kernel: int, *, stride: int = 1, padding: int = 0, dilation: int = 1) -> int:
+    """Outputs of a convolution along one side: floor((size + 2 padding - dilation (kernel-1) - 1) / stride) + 1.
+
+    >>> conv_size(28, 3, stride=2, padding=1)
+    14
+    """
+    reach = dilation * (kernel - 1) + 1
+    if size + 2 * padding < reach:
+        raise TiebreakError(f"a side of {size} pixels is smaller than the {reach} that the filter covers")
+    return (size + 2 * padding - reach) // stride + 1
+
+
+def conv_parameters(inputs: int, outputs: int, kernel: int) -> int:
+    """Weights and biases of a square convolution."""
+    return outputs * (inputs * kernel * kernel + 1)
+
+
+def linear_parameters(inputs: int, outputs: int) -> int:
+    """Weights and biases of a linear layer."""
+    return outputs * (inputs + 1)

@@ -1,0 +1,1 @@
+"""Data: bytes to checked, split arrays. Knows no model and no torch."""

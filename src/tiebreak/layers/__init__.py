@@ -1,0 +1,1 @@
+"""One idea a file: the formula, a plain form, the fast form, its cost."""

@@ -1,0 +1,69 @@
+"""Dropout whose mask is a function of (run key, step, layer, element), never of a generator's history.
+
+    y_i = x_i * keep_i / (1 - r),   keep_i = [ hash(key_{step,layer} xor i*G) >= 2^32 r - 2^31 ]
+
+x input of any shape, r rate, i the element's flat index, G an odd constant, hash a signed 32-bit finaliser. The same mask
+comes out alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
+Unlike `nn.Dropout`, the rate is a tensor (it can be tuned per run) and the key must be set before each step.
+Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functions" (lowbias32), public domain.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio, odd, as a signed 32-bit integer
+
+
+def mix(bits: Tensor) -> Tensor:
+    """A 32-bit finaliser on int32: every input bit reaches every output bit. `& mask` makes the shift logical."""
+    bits = bits ^ ((bits >> 16) & 0xFFFF)
+    bits = bits * 0x7FEB352D
+    bits = bits ^ ((bits >> 15) & 0x1FFFF)
+    bits = bits * (0x846CA68B - 2**32)
+    return bits ^ ((bits >> 16) & 0xFFFF)
+
+
+@lru_cache(maxsize=64)
+def _counters(count: int, device: torch.device) -> Tensor:
+    return torch.arange(count, dtype=torch.int32, device=device) * GOLDEN
+
+
+def step_keys(run_key: int, first_step: int, steps: int, layers: int) -> Tensor:
+    """The keys of `steps` consecutive steps: int32 [steps, layers]. `run_key` is a 63-bit stream key."""
+    low = (run_key & 0xFFFFFFFF) - 2**31
+    high = (run_key >> 32) & 0x7FFFFFFF
+    step = torch.arange(first_step, first_step + steps, dtype=torch.int32)
+    keys = mix(mix(step ^ low) ^ high)
+    layer = torch.arange(layers, dtype=torch.int32) * GOLDEN
+    return mix(keys[:, None] ^ layer[None, :])
+
+
+def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
+    """Zero a share `rate` of x and scale the rest by 1/(1-rate); `key` is one entry of `step_keys`."""
+    keep = mix(_counters(x.numel(), x.device) ^ key) >= rate * 2.0**32 - 2.0**31
+    return x * (keep / (1 - rate)).view(x.shape)
+
+
+class Dropout(nn.Module):
+    """The layer. Its key and rate are buffers, so that one run sets them and a cohort stacks them."""
+
+    key: Tensor
+    rate: Tensor
+
+    def __init__(self, rate: float) -> None:
+        super().__init__()
+        self.register_buffer("key", torch.zeros((), dtype=torch.int32), persistent=False)
+        self.register_buffer("rate", torch.tensor(rate), persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x with dropout in training mode, x itself in evaluation mode."""
+        return drop(x, self.rate, self.key) if self.training else x
+
+
+def dropouts(module: nn.Module) -> list[Dropout]:
+    """The dropout layers of a network in the order that numbers them."""
+    return [layer for layer in module.modules() if isinstance(layer, Dropout)]

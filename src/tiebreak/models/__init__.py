@@ -1,0 +1,1 @@
+"""Layers joined for a task."""

@@ -1,0 +1,157 @@
+"""The report as one HTML page, as Markdown and as a notebook's fragment. Everything from data and files is escaped."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tiebreak.report import drawing, tables, view, words
+from tiebreak.report.evidence import Evidence
+from tiebreak.results.record import Records
+from tiebreak.results.verdict import Verdict
+from tiebreak.runs import Plan, digest
+from tiebreak.study import Study
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HTML_FILE = "report.html"
+MARKDOWN_FILE = "report.md"
+HEAD_BYTES = 2048  # the digest stands in the first lines of the page
+
+
+def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdict: Verdict) -> Path:
+    """Write report.md and report.html into `folder`, each whole or not at all; the path of the page."""
+    _replace(folder / MARKDOWN_FILE, markdown(study, plan, records, verdict))
+    return _replace(folder / HTML_FILE, html(study, plan, records, verdict))
+
+
+def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
+    """The page: one file that needs no other, and no network."""
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    values = view.content(evidence) | view.pictures(evidence)
+    css = (Path(__file__).parent / "page.css").read_text("utf-8")
+    template = _environment().get_template("page.html.jinja")
+    return template.render(**values, css=css, inputs=inputs_digest(plan, records, verdict))
+
+
+def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
+    """The same without figures."""
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    text = _markdown_environment().get_template("page.md.jinja").render(**view.content(evidence))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def fragment(verdict: Verdict) -> str:
+    """The answer, the arms and the comparisons as a piece of HTML for a notebook."""
+    template = _environment().get_template("fragment.html.jinja")
+    return template.render(
+        verdict=verdict,
+        badge=words.outcome(verdict.primary, verdict.margin),
+        arms=tables.arm_rows(verdict),
+        comparisons=tables.comparison_rows(verdict),
+    )
+
+
+def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
+    """A short name for everything that a report shows, and for the program that shows it."""
+    trajectories = {run.trajectory for run in plan.runs.values()}
+    return digest(
+        {
+            "version": view.tiebreak_version(),
+            "plan": plan.model_dump(mode="json", exclude={"runs"}),
+            "runs": sorted(plan.runs),
+            "verdict": verdict.model_dump(mode="json"),
+            "epochs": {
+                trajectory: {epoch: [dict(item.metrics), dict(item.seconds)] for epoch, item in epochs.items()}
+                for trajectory, epochs in records.epochs.items()
+                if trajectory in trajectories
+            },
+            "status": {
+                identity: [item.status, item.epoch, item.reason, dict(item.provenance)]
+                for identity, item in records.runs.items()
+                if identity in plan.runs
+            },
+            "finals": {
+                identity: {key: dict(item.metrics) for key, item in finals.items()}
+                for identity, finals in records.finals.items()
+                if identity in plan.runs
+            },
+        }
+    )
+
+
+def is_current(folder: Path, digest: str) -> bool:
+    """Whether both files are there and the page was made from the inputs with this digest."""
+    try:
+        with (folder / HTML_FILE).open("rb") as file:
+            head = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return False
+    found = re.search(r'<meta name="tiebreak-inputs" content="([0-9a-f]+)">', head)
+    return found is not None and found[1] == digest and (folder / MARKDOWN_FILE).is_file()
+
+
+def _replace(path: Path, text: str) -> Path:
+    """Write to a file beside `path`, then take its place: a reader never sees half a report."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text, "utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = _typographic
+    environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
+    return environment
+
+
+def _typographic(text: str) -> str:
+    """A number with a true minus sign."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
+
+
+class _Code(str):
+    """Text that is already Markdown."""
+
+    __slots__ = ()
+
+
+def _markdown_environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(  # noqa: S701 (escapes by `finalize` instead)
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_escape_markdown,
+    )
+    environment.filters["code"] = lambda text: _Code("`" + _one_line(str(text)).replace("`", "'").replace("|", "\\|") + "`")
+    return environment
+
+
+def _escape_markdown(value: Any) -> str:
+    if isinstance(value, _Code):
+        return value
+    text = _one_line(str(value)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*\[\]|~]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

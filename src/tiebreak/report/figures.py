@@ -1,0 +1,227 @@
+"""The figures of a report, each an inline SVG of a phone's width (the first also of a page's width).
+
+A figure without data is an empty string: the page then says what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tiebreak import stats
+from tiebreak.names import Goal
+from tiebreak.report import drawing, words
+from tiebreak.report.drawing import INK, MUTED, PAPER, RULE, SMALL, Margins
+from tiebreak.report.evidence import Point
+from tiebreak.report.tables import ReportedRow, SettingRow
+from tiebreak.results.verdict import ComparisonResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+NARROW, WIDE = 358, 680  # px: a phone without its margins, a page
+LETTER = 6.6  # px, the usual width of one at the usual size
+MOST_DOTS = 400  # more seeds than that are not drawn one by one
+MOST_LINES = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curve:
+    """One arm's learning curve."""
+
+    arm: str
+    index: int
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The two sides of the primary comparison, seed by seed."""
+
+    a: str
+    b: str
+    a_index: int
+    b_index: int
+    metric: str
+    pairs: Mapping[int, tuple[float, float]]
+
+
+def difference_bar(
+    item: ComparisonResult, *, margin: float, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
+) -> str:
+    """The primary difference with its interval, the zero line and the margin; a dot for each seed."""
+    if item.difference is None:
+        return ""
+    low, high = _ends(item.difference, item.low, item.high)
+    dots = list(by_seed) if len(by_seed) <= MOST_DOTS else []
+    with drawing.style():
+        figure, axes = drawing.sheet(width, 158, Margins(left=8, right=8, top=26, bottom=44))
+        axes.axvspan(-margin, margin, color=RULE, linewidth=0)
+        axes.axvline(0, color=INK, linewidth=1)
+        axes.plot([low, high], [1, 1], color=INK, linewidth=5, solid_capstyle="butt")
+        axes.plot([item.difference], [1], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=9)
+        axes.plot(dots, [0.42 + 0.12 * (i % 2) for i in range(len(dots))], "o", color=MUTED, alpha=0.7, markersize=4.5)
+        axes.text(item.difference, 1.24, _minus(words.signed(item.difference)), ha="center", fontweight="bold")
+        axes.set_ylim(0.2, 1.62)
+        axes.set_xlim(*_window([low, high, -margin, margin, *dots], 0.12))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        _directions(axes, item, goal, width)
+        axes.set_xlabel(_fit(f"difference in {item.metric}: {item.a} − {item.b}", width - 16))
+        label = (
+            f"Difference in {item.metric}, {item.a} minus {item.b}: {words.signed(item.difference)}, "
+            f"interval {words.signed_interval(item.low, item.high)}; margin {margin:g}."
+        )
+        return drawing.to_svg(figure, name=f"difference-{width}", label=label)
+
+
+def _directions(axes: Axes, item: ComparisonResult, goal: Goal, width: int) -> None:
+    """Which arm is better on which side of zero; the lesser value wins where the goal is `min`."""
+    left, right = (item.b, item.a) if goal == "max" else (item.a, item.b)
+    room = (width - 16) / 2
+    axes.text(0, 1.05, _fit(f"← {left} better", room), transform=axes.transAxes, ha="left", color=INK)
+    axes.text(1, 1.05, _fit(f"{right} better →", room), transform=axes.transAxes, ha="right", color=INK)
+
+
+def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str:
+    """Means over seeds per epoch, with the 95 % t interval of the mean as a band."""
+    from matplotlib.ticker import MaxNLocator
+
+    drawn = [curve for curve in curves if curve.points]
+    if not drawn:
+        return ""
+    with drawing.style():
+        figure, axes = drawing.sheet(NARROW, 250, Margins(left=56, right=14, top=14))
+        for curve in drawn:
+            epochs = [point.epoch for point in curve.points]
+            colour, few = drawing.colour(curve.index), len(epochs) <= 30
+            lows, highs = [point.low for point in curve.points], [point.high for point in curve.points]
+            axes.fill_between(epochs, lows, highs, color=colour, alpha=0.2, linewidth=0)
+            means = [point.mean for point in curve.points]
+            marker = drawing.marker(curve.index) if few else "None"
+            axes.plot(epochs, means, color=colour, linewidth=2, marker=marker, markersize=5.5)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
+        axes.grid(axis="y")
+        axes.set_xlabel("epoch")
+        axes.set_ylabel(_fit(quantity, 190))
+        ends = "; ".join(f"{curve.arm} {words.score(curve.points[-1].mean)}" for curve in drawn)
+        return drawing.to_svg(figure, name=name, label=f"{quantity} per epoch, mean over seeds. At the end: {ends}.")
+
+
+def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
+    """Validation score of each arm at each setting: a small dot for each seed, a large marker for the mean."""
+    if not any(row.scores for row in rows):
+        return ""
+    places, headings = _places(rows)
+    height = round(20 * (max(places) + 1)) + 62
+    with drawing.style():
+        figure, axes = drawing.sheet(NARROW, height, Margins(left=8, right=100, top=8))
+        dots = sum(len(row.scores) for row in rows) <= MOST_DOTS
+        for row, y in zip(rows, places, strict=True):
+            colour = drawing.colour(row.index)
+            if dots:
+                axes.plot(row.scores, [y] * len(row.scores), ".", color=colour, alpha=0.55, markersize=5)
+            if row.mean is not None:
+                face, marker = colour if row.chosen else PAPER, drawing.marker(row.index)
+                axes.plot(row.mean, y, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=8)
+            shown = f"{row.shown}  n={row.runs.split()[0]}" if row.scores else words.MISSING
+            weight = "bold" if row.chosen else "normal"
+            axes.annotate(shown, (1, y), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
+                          textcoords="offset points", fontsize=SMALL, fontweight=weight)  # fmt: skip
+        for heading, y in headings.items():
+            axes.annotate(_fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", color=INK)
+        axes.set_ylim(max(places) + 0.9, -1.2)
+        axes.set_xlim(*_window([score for row in rows for score in row.scores], 0.05))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        axes.set_xlabel(_fit(quantity, 250))
+        chosen = ", ".join(f"{row.arm} {row.setting} {row.shown}" for row in rows if row.chosen)
+        return drawing.to_svg(figure, name="settings", label=f"{quantity} by arm and setting. Chosen: {chosen}.")
+
+
+def _places(rows: Sequence[SettingRow]) -> tuple[list[float], dict[str, float]]:
+    """Where each row stands, and the heading of each setting above its rows."""
+    places: list[float] = []
+    headings: dict[str, float] = {}
+    y = -1.0
+    for row in rows:
+        if row.setting not in headings:
+            headings[row.setting] = y + (1.0 if not headings else 1.4)
+            y = headings[row.setting]
+        y += 1
+        places.append(y)
+    return places, headings
+
+
+def paired_seeds(sides: Sides) -> str:
+    """One line for each seed joins its two scores; the markers at the sides are the means with 95 % t intervals."""
+    if not sides.pairs:
+        return ""
+    with drawing.style():
+        figure, axes = drawing.sheet(NARROW, 280, Margins(left=56, right=14, top=14, bottom=34))
+        for a, b in list(sides.pairs.values())[:MOST_LINES]:
+            axes.plot([0, 1], [a, b], color=MUTED, linewidth=1.2, alpha=0.7, zorder=1)
+            for x, value, index in ((0, a, sides.a_index), (1, b, sides.b_index)):
+                axes.plot(x, value, drawing.marker(index), color=drawing.colour(index), markersize=5, alpha=0.9)
+        for x, side, index in ((-0.16, 0, sides.a_index), (1.16, 1, sides.b_index)):
+            found = stats.estimate([pair[side] for pair in sides.pairs.values()])
+            mean = found.mean if found.mean is not None else 0.0
+            axes.plot([x, x], _ends(mean, found.low, found.high), color=drawing.colour(index), linewidth=4)
+            axes.plot(x, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
+                      markeredgewidth=2, markersize=9)  # fmt: skip
+        axes.set_xticks([0, 1], [_fit(sides.a, 140), _fit(sides.b, 140)], fontsize=drawing.TEXT)
+        axes.set_xlim(-0.45, 1.45)
+        axes.grid(axis="y")
+        axes.set_ylabel(_fit(f"test {sides.metric}", 220))
+        above = sum(a > b for a, b in sides.pairs.values())
+        label = f"Test {sides.metric} by seed: {sides.a} is above {sides.b} in {above} of {len(sides.pairs)} seeds."
+        return drawing.to_svg(figure, name="pairs", label=label)
+
+
+def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -> str:
+    """Published values (diamonds) against the 95 % prediction interval of one run of ours (bars)."""
+    if not rows:
+        return ""
+    with drawing.style():
+        figure, axes = drawing.sheet(NARROW, 42 * len(rows) + 54, Margins(left=8, right=8, top=4))
+        for y, row in enumerate(rows):
+            low, high = _ends(row.value if row.mean is None else row.mean, row.low, row.high)
+            axes.plot([low, high], [y, y], color=MUTED, linewidth=6, alpha=0.55, solid_capstyle="butt")
+            if row.mean is not None:
+                axes.plot([row.mean], [y], "|", color=INK, markersize=13, markeredgewidth=2)
+            face = PAPER if row.inside is False else drawing.PALETTE[1]
+            axes.plot(row.value, y, "D", color=face, markeredgecolor=drawing.PALETTE[1], markeredgewidth=2, markersize=7)
+            text = _fit(f"{row.source} · {row.what}", NARROW - 16)
+            axes.annotate(text, (0, y - 0.42), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL)
+        axes.set_ylim(len(rows) - 0.6, -0.75)
+        axes.set_xlim(*_window([v for row in rows for v in (row.value, row.low, row.high) if v is not None], 0.06))
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.grid(axis="x")
+        axes.set_xlabel(_fit(quantity, NARROW - 16))
+        inside = sum(row.inside is True for row in rows)
+        label = f"{quantity}: {inside} of {len(rows)} published figures lie inside our interval for a single run."
+        return drawing.to_svg(figure, name=name, label=label)
+
+
+def _ends(middle: float, low: float | None, high: float | None) -> tuple[float, float]:
+    return (middle if low is None else low, middle if high is None else high)
+
+
+def _window(values: Sequence[float], share: float) -> tuple[float, float]:
+    """Limits of an axis: all the values and a share of free room on both sides."""
+    low, high = min(values), max(values)
+    room = share * (high - low) or abs(low) * share or share
+    return low - room, high + room
+
+
+def _fit(text: str, width: float) -> str:
+    """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
+    return words.shorten("".join(char if char.isprintable() else " " for char in text), int(width / LETTER))
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", "−")

@@ -1,0 +1,218 @@
+"""The tables of a report as rows of text: nothing is computed here that the verdict or the records do not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tiebreak import stats
+from tiebreak.report import words
+from tiebreak.report.evidence import Evidence
+from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
+from tiebreak.study import setting_label
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRow:
+    """One arm at its chosen setting."""
+
+    name: str
+    index: int
+    design: str
+    setting: str
+    mean: str
+    interval: str
+    runs: str  # "9 of 10"
+    failed: str
+    parameters: str
+    flops: str
+    seconds: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRow:
+    """One comparison, in numbers and in words."""
+
+    name: str
+    primary: bool
+    outcome: str
+    decided: bool
+    metric: str
+    difference: str
+    interval: str
+    examples: str
+    p: str
+    p_adjusted: str
+    p_sign_flip: str
+    p_a_better: str
+    seeds: str
+    needed: str
+    sentence: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingRow:
+    """Validation score of one arm at one setting."""
+
+    arm: str
+    index: int
+    setting: str
+    chosen: bool
+    mean: float | None
+    shown: str
+    runs: str
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRow:
+    """One seed of the primary comparison."""
+
+    seed: str
+    a: str
+    b: str
+    difference: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedRow:
+    """A published figure against our runs."""
+
+    source: str
+    what: str
+    metric: str
+    value: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    inside: bool | None
+    shown: str
+    ours: str
+    interval: str
+    seeds: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """A claim and what became of it."""
+
+    id: str
+    text: str
+    source: str
+    words: str
+    why: str
+
+
+def arm_rows(verdict: Verdict) -> list[ArmRow]:
+    """The table of arms, in the order of the study."""
+    return [_arm_row(index, item) for index, item in enumerate(verdict.designs)]
+
+
+def _arm_row(index: int, item: ArmResult) -> ArmRow:
+    planned = item.seeds + item.failed + item.missing
+    return ArmRow(
+        name=item.name,
+        index=index,
+        design=item.design,
+        setting=setting_label(item.setting),
+        mean=words.score(item.mean),
+        interval=words.interval(item.low, item.high),
+        runs=f"{item.seeds} of {planned}",
+        failed=str(item.failed) if item.failed else "none",
+        parameters=words.count(item.parameters),
+        flops=words.work(item.flops),
+        seconds=words.duration(item.train_seconds),
+    )
+
+
+def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
+    """The table of comparisons."""
+    return [_comparison_row(item, verdict.margin) for item in verdict.comparisons]
+
+
+def _comparison_row(item: ComparisonResult, margin: float) -> ComparisonRow:
+    return ComparisonRow(
+        name=item.name,
+        primary=item.primary,
+        outcome=words.outcome(item, margin),
+        decided=item.verdict != "undecided",
+        metric=item.metric,
+        difference=words.signed(item.difference),
+        interval=words.signed_interval(item.low, item.high),
+        examples=words.signed_interval(item.examples_low, item.examples_high),
+        p=words.p_value(item.p),
+        p_adjusted=words.p_value(item.p_adjusted),
+        p_sign_flip=words.p_value(item.p_sign_flip),
+        p_a_better=words.chance(item.p_a_better),
+        seeds=str(item.seeds),
+        needed=words.seeds_needed(item),
+        sentence=item.sentence,
+    )
+
+
+def setting_rows(evidence: Evidence) -> list[SettingRow]:
+    """Validation score of every arm at every setting of the grid, grouped by setting."""
+    rows = []
+    for setting in evidence.study.settings():
+        for index, arm in enumerate(evidence.study.arms):
+            result, scores = evidence.result(arm.name), evidence.validation_scores(arm.name, setting)
+            mean = stats.estimate(list(scores.values())).mean
+            rows.append(
+                SettingRow(
+                    arm=arm.name,
+                    index=index,
+                    setting=setting_label(setting),
+                    chosen=result is not None and mean is not None and dict(result.setting) == setting,
+                    mean=mean,
+                    shown=words.score(mean),
+                    runs=f"{len(scores)} of {evidence.study.seeds}",
+                    scores=tuple(scores.values()),
+                )
+            )
+    return rows
+
+
+def seed_rows(evidence: Evidence) -> list[SeedRow]:
+    """The primary comparison seed by seed; a seed without both results is there, as missing."""
+    _, _, pairs = evidence.sides()
+    if not pairs:
+        return []
+    rows = []
+    for seed in range(evidence.study.seeds):
+        a, b = pairs.get(seed, (None, None))
+        difference = a - b if a is not None and b is not None else None
+        rows.append(
+            SeedRow(seed=str(seed), a=words.score(a), b=words.score(b), difference=words.signed(difference))
+        )
+    return rows
+
+
+def reported_rows(evidence: Evidence) -> list[ReportedRow]:
+    """Published figures against our distribution of single runs."""
+    metrics = {(item.source, item.what): item.metric for item in evidence.study.reported}
+    return [
+        ReportedRow(
+            source=item.source,
+            what=item.what,
+            metric=metrics.get((item.source, item.what), evidence.verdict.metric.name),
+            value=item.value,
+            mean=item.mean,
+            low=item.low,
+            high=item.high,
+            inside=item.inside,
+            shown=words.score(item.value),
+            ours=words.score(item.mean),
+            interval=words.interval(item.low, item.high),
+            seeds=str(item.seeds),
+            words={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+        )
+        for item in evidence.verdict.reported
+    ]
+
+
+def claim_rows(verdict: Verdict) -> list[ClaimRow]:
+    """The claims that the study is about."""
+    return [
+        ClaimRow(id=item.id, text=item.text, source=", ".join(item.source), words=words.claim(item), why=item.why)
+        for item in verdict.claims
+    ]

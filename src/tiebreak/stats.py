@@ -1,0 +1,249 @@
+"""Which of two designs is better, by how much, and how sure is that? Pure functions of numpy arrays.
+
+Symbols: n seeds; d_i = a_i - b_i, the difference at seed i; D and s, mean and standard deviation (n - 1) of the d_i;
+se = s / sqrt(n); m comparisons; t(q), the q quantile of Student's t with n - 1 degrees of freedom.
+`docs/statistics.md` says why each formula was chosen and what it promises.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import nctdtr, ndtri, stdtr, stdtrit
+
+Scores = NDArray[np.float64]
+Interval = tuple[float, float]
+Goal = Literal["max", "min"]
+Outcome = Literal["a", "b", "same", "undecided"]
+
+LARGEST = 1e100  # a score beyond it would overflow when squared
+EXACT_SEEDS = 16  # the sign-flip test tries all 2^n sign patterns up to here, and draws random ones above
+DRAWS = 2**EXACT_SEEDS - 1
+POWER, MOST_SEEDS = 0.8, 100_000  # wanted of the seeds still needed, and where that search ends
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean over seeds with its Student-t interval; what n scores cannot tell is None."""
+
+    mean: float | None
+    sd: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sample:
+    """Scores of two arms, a[i] and b[i] of the same seed, all finite. An interaction has a = a - b and b = c - d."""
+
+    a: ArrayLike
+    b: ArrayLike
+    goal: Goal = "max"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared:
+    """One comparison. Differences are a minus b in the metric's own unit, whatever the goal."""
+
+    difference: float | None
+    low: float | None = None  # simultaneous over the comparisons of the call; an end of exactly 0 is open
+    high: float | None = None
+    p: float | None = None  # paired t-test, two-sided
+    p_adjusted: float | None = None  # Holm over the comparisons of the call
+    p_sign_flip: float | None = None  # not adjusted
+    same_low: float | None = None  # interval of the two one-sided tests: 90 % for alpha 0.05
+    same_high: float | None = None
+    p_a_better: float | None  # chance that a fresh run of a beats a fresh run of b
+    verdict: Outcome = "undecided"
+    seeds: int
+    seeds_needed: int | None = None  # how many more; None when decided or when MOST_SEEDS would not do
+    flags: tuple[str, ...] = ()
+
+
+def estimate(scores: ArrayLike, confidence: float = 0.95) -> Estimate:
+    """Where the mean of endless seeds lies: mean ± t((1 + confidence) / 2) · sd / sqrt(n)."""
+    values = _checked(scores)
+    if len(values) < 2:
+        return Estimate(mean=float(values[0]) if len(values) else None, n=len(values))
+    mean, sd = _mean_sd(values)
+    low, high = _interval(values, 1 - confidence)
+    return Estimate(mean=mean, sd=sd, low=low, high=high, n=len(values))
+
+
+def prediction_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Where one fresh run falls: mean ± t((1 + confidence) / 2) · sd · sqrt(1 + 1 / n). None below two scores."""
+    values = _checked(scores)
+    return _interval(values, 1 - confidence, fresh=1) if len(values) > 1 else None
+
+
+def compare(samples: Sequence[Sample], *, margin: float, alpha: float = 0.05) -> list[Compared]:
+    """The verdict on each sample; `a` and `b` together err with a chance of at most `alpha`.
+
+    In this order: `undecided` below `least_seeds`; `same` when D ± t(1 - alpha) · se lies inside ±margin; `a` or `b`
+    when Holm's p is at most alpha, which is when the simultaneous interval excludes 0; else `undecided`.
+    """
+    if not 0 < margin < math.inf:
+        raise ValueError(f"margin should be a positive number, not {margin}")
+    scores = [(_checked(sample.a), _checked(sample.b)) for sample in samples]
+    if any(len(a) != len(b) for a, b in scores):
+        raise ValueError("a and b should hold one score for each of the same seeds")
+    p_t, p_flip = ([test(a - b) for a, b in scores] for test in (t_test_p, sign_flip_p))
+    p_values = zip(p_t, holm(p_t).tolist(), p_flip, holm(p_flip).tolist(), strict=True)
+    return [_compared(sample, p, len(samples), margin, alpha) for sample, p in zip(samples, p_values, strict=True)]
+
+
+def t_test_p(differences: ArrayLike) -> float:
+    """Two-sided p of the paired t-test, 2 · P(T < -|D| / se). Without spread 0, or 1 if D = 0; 1 below two seeds."""
+    values = np.asarray(differences, dtype=np.float64)
+    mean, sd = _mean_sd(values) if len(values) > 1 else (0.0, 0.0)
+    se = sd / math.sqrt(max(1, len(values)))
+    return float(2 * stdtr(len(values) - 1, -abs(mean) / se)) if se else float(mean == 0)
+
+
+def sign_flip_p(differences: ArrayLike) -> float:
+    """Two-sided p of the sign-flip test: the share of sign patterns with |sum of ±d_i| >= |sum of d_i|.
+
+    All 2^n patterns up to 16 seeds, never below 2^(1 - n); above, (hits + 1) / (draws + 1) of a fixed random stream.
+    """
+    values = np.asarray(differences, dtype=np.float64)
+    exact, stream = len(values) <= EXACT_SEEDS, np.random.default_rng(0)
+    sums = np.zeros(1 if exact else DRAWS)
+    for value in values:
+        flips = (sums + value, sums - value)
+        sums = np.concatenate(flips) if exact else np.where(stream.integers(0, 2, DRAWS, dtype=bool), *flips)
+    least = abs(values.sum()) - 1e-9 * np.abs(values).sum()  # sums that differ by rounding are equal
+    hits = int(np.count_nonzero(np.abs(sums) >= least))
+    return hits / len(sums) if exact else (hits + 1) / (DRAWS + 1)
+
+
+def holm(p_values: Sequence[float] | Scores) -> Scores:
+    """Holm's adjusted p: for the k-th smallest of m, the largest (m - j + 1) · p_(j) over j <= k, at most 1."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")
+    return np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)[np.argsort(order)]
+
+
+def least_seeds(comparisons: int, alpha: float = 0.05) -> int:
+    """The smallest n with 2^(1 - n) <= alpha / m: below it the sign-flip test cannot reject after Holm."""
+    if comparisons < 1 or not 0 < alpha < 1:
+        raise ValueError(f"should be at least 1 comparison and 0 < alpha < 1, not {comparisons} and {alpha}")
+    return next(n for n in range(1, 1100) if 2.0 ** (1 - n) <= alpha / comparisons)
+
+
+def power(difference: float, sd: float, n: int, alpha: float = 0.05) -> float:
+    """Chance that the paired t-test rejects: P(|T'| > t(1 - alpha / 2)), T' non-central with D · sqrt(n) / s."""
+    if n < 2 or sd == 0:
+        return float(n >= 2 and difference != 0)
+    critical, shift = -float(stdtrit(n - 1, alpha / 2)), difference / sd * math.sqrt(n)
+    return _noncentral(-critical, n, shift) + 1 - _noncentral(critical, n, shift)
+
+
+def equivalence_power(difference: float, sd: float, n: int, margin: float, alpha: float = 0.05) -> float:
+    """Chance of `same`: P(T' < -t(1 - alpha)) at D - margin less P(T' < t(1 - alpha)) at D + margin, not below 0."""
+    if n < 2 or sd == 0:
+        return float(n >= 2 and abs(difference) < margin)
+    critical, scale = -float(stdtrit(n - 1, alpha)), math.sqrt(n) / sd
+    below = _noncentral(-critical, n, (difference - margin) * scale)
+    return max(0.0, below - _noncentral(critical, n, (difference + margin) * scale))
+
+
+def chance_a_better(a: ArrayLike, b: ArrayLike, goal: Goal = "max") -> float | None:
+    """P(a fresh run of a beats a fresh run of b): the share of all pairs (i, j) where it does, ties as half."""
+    first, second = _checked(a), np.sort(_checked(b))
+    if not len(first) or not len(second):
+        return None
+    below = np.searchsorted(second, first, "left") + np.searchsorted(second, first, "right")
+    above = float(below.sum()) / (2 * len(first) * len(second))
+    return above if goal == "max" else 1 - above
+
+
+def example_interval(outcomes_a: ArrayLike, outcomes_b: ArrayLike, confidence: float = 0.95) -> Interval | None:
+    """Would another test set agree? With e_j = mean over runs of a[:, j] - b[:, j]: mean(e) ± z · sd(e) / sqrt(J).
+
+    Outcomes are [runs, J examples]. The runs are held fixed: this says nothing about seeds. None below two examples.
+    """
+    a, b = (np.asarray(outcomes, dtype=np.float64) for outcomes in (outcomes_a, outcomes_b))
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not len(a) or not len(b):
+        raise ValueError(f"outcomes should be [runs, examples] of the same examples, not {a.shape} and {b.shape}")
+    if a.shape[1] < 2:
+        return None
+    each = _checked(a.mean(axis=0) - b.mean(axis=0))
+    half = float(ndtri((1 + confidence) / 2) * each.std(ddof=1)) / math.sqrt(len(each))
+    return float(each.mean()) - half, float(each.mean()) + half
+
+
+def _compared(sample: Sample, p_values: Sequence[float], comparisons: int, margin: float, alpha: float) -> Compared:
+    a, b = _checked(sample.a), _checked(sample.b)
+    n, least, better = len(a), least_seeds(comparisons, alpha), chance_a_better(a, b, sample.goal)
+    few = (f"{n} seeds are fewer than the {least} needed (comparisons: {comparisons})",) if n < least else ()
+    if n < 2:
+        difference = float(a[0] - b[0]) if n else None
+        return Compared(difference=difference, p_a_better=better, seeds=n, seeds_needed=least - n, flags=few)
+    p, p_adjusted, p_flip, p_flip_adjusted = p_values
+    mean, sd = _mean_sd(a - b)
+    rejected, disagree = p_adjusted <= alpha, (p_adjusted <= alpha) != (p_flip_adjusted <= alpha)
+    low, high = _simultaneous(a - b, alpha / comparisons, rejected)
+    same_low, same_high = _interval(a - b, 2 * alpha)
+    verdict: Outcome = "undecided"
+    if n >= least and -margin < same_low and same_high < margin:
+        verdict = "same"
+    elif n >= least and rejected:
+        verdict = "a" if (mean > 0) == (sample.goal == "max") else "b"
+    flags = {
+        f"only the {'t-test' if rejected else 'sign-flip test'} finds a difference": disagree and not few,
+        "every seed gives the same difference: there is no spread to judge it by": sd == 0,
+        "there is a difference, but it is smaller than the margin": verdict == "same" and rejected,
+    }
+    return Compared(
+        difference=mean, low=low, high=high, p=p, p_adjusted=p_adjusted, p_sign_flip=p_flip,
+        same_low=same_low, same_high=same_high, p_a_better=better, verdict=verdict, seeds=n,
+        seeds_needed=_seeds_needed(mean, sd, n, comparisons, margin, alpha) if verdict == "undecided" else None,
+        flags=few + tuple(text for text, holds in flags.items() if holds),
+    )  # fmt: skip
+
+
+def _simultaneous(differences: Scores, level: float, rejected: bool) -> Interval:
+    """Bonferroni's interval, cut at 0 where only Holm's step rejects: it excludes 0 exactly when Holm's p <= alpha."""
+    low, high = _interval(differences, level)
+    if rejected:
+        return (max(low, 0.0), high) if low + high > 0 else (low, min(high, 0.0))
+    return (low, high) if low == high else (min(low, -math.ulp(0.0)), max(high, math.ulp(0.0)))  # in spite of rounding
+
+
+def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: float, alpha: float) -> int | None:
+    def enough(total: int) -> bool:
+        told_apart = power(mean, sd, total, alpha / comparisons)
+        return max(told_apart, equivalence_power(mean, sd, total, margin, alpha)) >= POWER
+
+    totals = range(max(n + 1, least_seeds(comparisons, alpha)), MOST_SEEDS + 1)
+    found = bisect_left(totals, True, key=enough)
+    return totals[found] - n if found < len(totals) else None
+
+
+def _interval(values: Scores, level: float, fresh: int = 0) -> Interval:
+    (mean, sd), n = _mean_sd(values), len(values)
+    half = -float(stdtrit(n - 1, level / 2)) * sd * math.sqrt(1 / n + fresh)
+    return mean - half, mean + half
+
+
+def _mean_sd(values: Scores) -> Interval:
+    mean = float(values[0] + (values - values[0]).mean())  # exact when all are equal, where a plain mean may round
+    return mean, math.hypot(*(values - mean).tolist()) / math.sqrt(len(values) - 1)  # hypot does not underflow
+
+
+def _checked(values: ArrayLike) -> Scores:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or not np.all(np.abs(array) <= LARGEST):
+        raise ValueError(f"scores should be a list of finite numbers up to {LARGEST:g}; leave diverged runs out")
+    return array
+
+
+def _noncentral(t: float, n: int, shift: float) -> float:
+    return float(np.nan_to_num(nctdtr(n - 1, shift, t), nan=float(t > shift)))  # NaN deep in a tail: 0 or 1

@@ -1,0 +1,1 @@
+"""One file a family: loss, evaluation, metrics, and the options a study may change."""

@@ -1,0 +1,74 @@
+"""Checkpoints: a run's whole state in one safetensors file, written so that a kill leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import safetensors.torch
+from torch import Tensor
+
+from tiebreak.errors import TiebreakError
+from tiebreak.results.record import CheckpointRecord
+from tiebreak.runs import Run
+from tiebreak.train.step import State
+
+FOLDER = "checkpoints"
+
+
+def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
+    """Write the state: temporary file, fsync, rename. Returns where it is and its sha256."""
+    content = safetensors.torch.save(_tensors(state), {"run": run.identity, "label": run.label})
+    target = folder / FOLDER / f"{run.identity}-{state.epoch}.safetensors"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_suffix(f".{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+    _sync(target.parent)
+    return CheckpointRecord(
+        identity=run.identity,
+        trajectory=run.trajectory,
+        epoch=state.epoch,
+        steps=state.steps,
+        file=target.name,
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+
+
+def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
+    """Fill `state` from a checkpoint. Raises TiebreakError when the file is not the one that was written."""
+    path = folder / FOLDER / record.file
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise TiebreakError(f"{path}: {error.strerror}") from None
+    if hashlib.sha256(content).hexdigest() != record.sha256:
+        raise TiebreakError(f"{path}: damaged, its sha256 is not the recorded one")
+    stored = safetensors.torch.load(content)
+    for name, tensor in _tensors(state).items():
+        tensor.copy_(stored[name])
+    state.epoch, state.steps = record.epoch, record.steps
+
+
+def _tensors(state: State) -> dict[str, Tensor]:
+    tensors = {f"params.{name}": value for name, value in state.params.items()}
+    tensors |= {f"buffers.{name}": value for name, value in state.buffers.items()}
+    for name, slots in state.slots.items():
+        tensors |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
+    return tensors
+
+
+def _sync(folder: Path) -> None:
+    """Make the rename survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

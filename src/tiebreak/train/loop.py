@@ -1,0 +1,60 @@
+"""The specification: one run trained by a plain loop over steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from tiebreak.data.batches import epoch_batches
+from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.runs import Run
+from tiebreak.streams import stream
+from tiebreak.tasks.interface import Split, Task
+from tiebreak.train.optim import per_step, update
+from tiebreak.train.schedule import factors
+from tiebreak.train.step import State, hyper_tensors, loss_and_gradient
+
+TICK_SECONDS = 0.5  # how often progress is told
+
+Tick = Callable[[float], None]  # told which share of the epoch is done
+
+
+def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> float:
+    """Train epoch `state.epoch`, changing `state` in place. Returns the mean training loss, as seen while training."""
+    like = next(iter(state.params.values()))
+    batches = epoch_batches(run.seed, state.epoch, len(next(iter(split.values()))), run.batch)
+    steps = len(batches.indices)
+    indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
+    layers = dropouts(network)
+    keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
+    hypers = hyper_tensors(run, like)
+    course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs)
+    changing = per_step(run.optimiser.kind, hypers, course, state.steps)
+
+    network.train()
+    params = list(network.parameters())
+    total = torch.zeros((), dtype=torch.float64, device=like.device)
+    told = time.monotonic()
+    for step in range(steps):
+        batch = {name: values.index_select(0, indices[step]) for name, values in split.items()}
+        for number, layer in enumerate(layers):
+            layer.key.copy_(keys[step, number])
+        hypers |= {name: values[step] for name, values in changing.items()}
+        loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
+        _apply(run, state, gradient, hypers)
+        total += loss
+        if time.monotonic() - told > TICK_SECONDS:
+            told = time.monotonic()
+            tick((step + 1) / steps)
+    state.epoch += 1
+    state.steps += steps
+    return float(total / steps)
+
+
+def _apply(run: Run, state: State, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
+    for (name, param), grad in zip(state.params.items(), gradient, strict=True):
+        new, state.slots[name] = update(run.optimiser.kind, param, grad, state.slots[name], hypers)
+        param.copy_(new)  # `param` shares its memory with the network's parameter

@@ -1,0 +1,107 @@
+"""What a worker tells the driver: one JSON object a line, so that the two can be processes, machines or one loop."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord
+from tiebreak.results.store import pack, unpack
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One unit of work: a run, where its data and folder are, and the states it may continue from, best first."""
+
+    run: dict[str, Any]
+    folder: str
+    data_dir: str | None
+    device: str
+    checkpoints: tuple[CheckpointRecord, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """How many epochs of the run are done, as a fraction."""
+
+    identity: str
+    epochs: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpochDone:
+    """An epoch's record and the state after it."""
+
+    record: EpochRecord
+    checkpoint: CheckpointRecord
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunEnded:
+    """The end of a run, with its evaluations on the test split."""
+
+    record: RunRecord
+    finals: tuple[FinalRecord, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Note:
+    """Something that the user should read; training goes on."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stop:
+    """Something that stops the whole study: no disk space, no data."""
+
+    text: str
+
+
+Message = Progress | EpochDone | RunEnded | Note | Stop
+KINDS = {kind.__name__: kind for kind in (Progress, EpochDone, RunEnded, Note, Stop)}
+
+
+def encode(message: Message) -> str:
+    """The message as one line."""
+    if isinstance(message, RunEnded):
+        finals = [{**asdict(replace(final, outcomes={})), "outcomes": _text(pack(final.outcomes))} for final in message.finals]
+        content: dict[str, Any] = {"record": asdict(message.record), "finals": finals}
+    else:
+        content = asdict(message)
+    return json.dumps({"kind": type(message).__name__, **content})
+
+
+def decode(line: str) -> Message:
+    """The message of a line."""
+    content = json.loads(line)
+    kind = KINDS[content.pop("kind")]
+    if kind is EpochDone:
+        record, checkpoint = EpochRecord(**content["record"]), CheckpointRecord(**content["checkpoint"])
+        return EpochDone(record=record, checkpoint=checkpoint)
+    if kind is RunEnded:
+        finals = tuple(FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"])
+        return RunEnded(record=RunRecord(**content["record"]), finals=finals)
+    return kind(**content)
+
+
+def encode_job(job: Job) -> str:
+    """The job as one line."""
+    return json.dumps(asdict(job))
+
+
+def decode_job(line: str) -> Job:
+    """The job of a line."""
+    content = json.loads(line)
+    checkpoints = tuple(CheckpointRecord(**item) for item in content.pop("checkpoints"))
+    return Job(**content, checkpoints=checkpoints)
+
+
+def _text(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text)

@@ -1,0 +1,58 @@
+"""One training step of one run as pure functions: the loss, and the update (optim.py).
+
+Nothing here knows how many runs there are. `loop` calls these for one run; that is the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from tiebreak.layers.dropout import dropouts
+from tiebreak.names import HYPERS
+from tiebreak.runs import Run
+from tiebreak.tasks.interface import Hypers, Network, Split, Task
+from tiebreak.train.optim import Slots, empty_slots
+
+
+@dataclass
+class State:
+    """Everything that belongs to a run and changes: checkpointed whole. Tensors are the network's own."""
+
+    params: dict[str, Tensor]
+    buffers: dict[str, Tensor]
+    slots: dict[str, Slots]  # parameter -> the update rule's memory of it
+    epoch: int = 0  # epochs completed
+    steps: int = 0  # steps completed
+
+
+def hyper_tensors(run: Run, like: Tensor) -> dict[str, Tensor]:
+    """The run's hyper-parameters as tensors; those that are zero or left to the design are absent."""
+    given = {name: run.hypers[name] for name in HYPERS}
+    return {name: torch.tensor(value, dtype=like.dtype, device=like.device) for name, value in given.items() if value}
+
+
+def initial_state(network: nn.Module, run: Run) -> State:
+    """The state before the first step. The run's dropout rate, if it has one, replaces the design's own."""
+    for layer in dropouts(network) if run.hypers["dropout"] is not None else ():
+        layer.rate.fill_(run.hypers["dropout"])
+    params = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    hypers = hyper_tensors(run, next(iter(params.values())))
+    kept = network.state_dict()
+    return State(
+        params=params,
+        buffers={name: buffer for name, buffer in network.named_buffers() if name in kept},
+        slots={name: empty_slots(run.optimiser.kind, param, hypers) for name, param in params.items()},
+    )
+
+
+def loss_and_gradient(
+    task: Task, network: Network, params: Sequence[Tensor], batch: Split, weights: Tensor, hypers: Hypers
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The weighted mean loss of a batch and its gradient with respect to `params`."""
+    loss = task.loss(network, batch, weights, hypers)
+    gradient = torch.autograd.grad(loss, params, materialize_grads=True)
+    return loss.detach(), gradient

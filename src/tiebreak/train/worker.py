@@ -1,0 +1,59 @@
+"""A worker process: jobs come in on standard input, messages go out on standard output, one JSON line each.
+
+`python -m tiebreak.train.worker`. A process of its own rather than a fork: it needs nothing of the driver's memory, a
+script that calls `tiebreak.run` needs no `if __name__ == "__main__"`, and when the driver dies its pipe closes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import TextIO
+
+import torch
+
+from tiebreak.errors import TiebreakError
+from tiebreak.results.record import RunRecord
+from tiebreak.runs import Run
+from tiebreak.train.cohort import train
+from tiebreak.train.messages import Job, Message, RunEnded, Stop, decode_job, encode
+
+
+def work(job: Job, out: TextIO) -> None:
+    """Do one job. A design that raises is a failed run, told with the reason; what would stop every run is a Stop."""
+
+    def send(message: Message) -> None:
+        out.write(encode(message) + "\n")
+        out.flush()
+
+    try:
+        for message in train(job, send):
+            send(message)
+    except BrokenPipeError:
+        raise
+    except (TiebreakError, OSError) as error:
+        send(Stop(text=str(error)))
+    except Exception as error:
+        run = Run.model_validate(job.run)
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
+        send(RunEnded(record=RunRecord(identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason)))
+
+
+def main() -> None:
+    """Work until standard input ends."""
+    torch.set_num_threads(1)  # runs are parallel, one process per core; the count is part of bit-equal resuming
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a design prints must not reach the message stream
+    try:
+        for line in sys.stdin:
+            work(decode_job(line), out)
+            out.write("\n")  # an empty line: ready for the next job
+            out.flush()
+    except (BrokenPipeError, KeyboardInterrupt):
+        os._exit(1)  # the driver is gone; what it acknowledged is kept
+
+
+if __name__ == "__main__":
+    main()

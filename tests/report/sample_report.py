@@ -1,0 +1,326 @@
+"""A study with its plan, records and verdict, built by hand with seeded numbers: no runner, no torch."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+
+from tiebreak import stats
+from tiebreak.names import TASKS
+from tiebreak.report.evidence import Evidence
+from tiebreak.results.record import EpochRecord, FinalRecord, Records, RunRecord, Status
+from tiebreak.results.verdict import (
+    ArmResult,
+    ClaimResult,
+    ComparisonResult,
+    Metric,
+    ReportedResult,
+    Verdict,
+)
+from tiebreak.runs import DataSummary, Plan, PlannedArm, Run, Term, evaluation_key, run_key
+from tiebreak.study import Arm, Setting, Study
+
+LEVEL = {"pool": 0.944, "strided": 0.921, "unpadded": 0.938}
+LR_COST = {0.1: 0.0, 0.01: 0.05, 0.001: 0.32}
+PROVENANCE = {
+    "tiebreak": "0.1.0",
+    "torch": "2.13.0+cpu",
+    "python": "3.11.2",
+    "device": "cpu, 2 threads",
+    "strategy": "fused",
+}
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def make_run(study: Study, arm: Arm, setting: Setting, seed: int) -> Run:
+    return Run(
+        design=arm.design,
+        source=_hash(arm.design),
+        build=arm.build,
+        task=study.task,
+        options={**TASKS[study.task].protocols[study.protocol].options, **arm.options},
+        data=study.data,
+        checksum=_hash(study.data),
+        optimiser=study.optimiser,
+        hypers={"momentum": 0.0, "dropout": None, **setting},
+        setting=dict(setting),
+        seed=seed,
+        epochs=study.epochs(arm),
+        batch=study.budget.batch,
+        comparability=1,
+        evaluations=({},),
+    )
+
+
+def make_plan(study: Study) -> Plan:
+    runs: dict[str, Run] = {}
+    arms = []
+    for arm in study.arms:
+        own = {}
+        for setting in study.settings():
+            for seed in range(study.seeds):
+                run = make_run(study, arm, setting, seed)
+                own[run_key(setting, seed)] = run.identity
+                runs[run.identity] = run
+        arms.append(
+            PlannedArm(
+                name=arm.name,
+                design=arm.design,
+                evaluation=evaluation_key(arm.evaluation),
+                runs=own,
+                parameters=169_292 if arm.name == "unpadded" else 225_612,
+                flops=None if arm.name == "unpadded" else 1_034_000,
+            )
+        )
+    return Plan(
+        study=study.name,
+        inputs=_hash(study.question)[:20],
+        data=DataSummary(
+            name=study.data,
+            checksum=_hash(study.data),
+            official=True,
+            sizes={"train": 3500, "val": 500, "test": 1000},
+            licence="CC BY-SA 3.0",
+            citation="LeCun, Cortes and Burges, The MNIST database of handwritten digits",
+        ),
+        arms=tuple(arms),
+        runs=runs,
+        terms=(
+            Term(name="data and split", equal=True, value="mnist5k: 3,500 train, 500 validation, 1,000 test"),
+            Term(name="budget", equal=True, value="3 epochs, batch 8"),
+            Term(name="tuning", equal=True, value="3 settings (lr), the same for every arm"),
+            Term(name="seeds", equal=True, value="0 to 9, paired: same data order and streams"),
+            Term(name="selection", equal=True, value="validation accuracy after the last epoch"),
+            Term(name="test split", equal=True, value="once per run, after its last epoch"),
+            Term(name="parameters", equal=False, value="pool 225,612; strided 225,612; unpadded 169,292"),
+        ),
+    )
+
+
+def make_records(study: Study, plan: Plan) -> Records:
+    random = np.random.default_rng(20)
+    shared = random.normal(0, 0.004, study.seeds)  # what a seed does to every arm
+    epochs: dict[str, dict[int, EpochRecord]] = {}
+    runs: dict[str, RunRecord] = {}
+    finals: dict[str, dict[str, FinalRecord]] = {}
+    for arm in study.arms:
+        for setting in study.settings():
+            for seed in range(study.seeds):
+                identity = plan.arm(arm.name).run(setting, seed)
+                run = plan.runs[identity]
+                level = LEVEL[arm.name] - LR_COST[setting["lr"]] * (1 + random.normal(0, 0.1)) + shared[seed]
+                epochs[run.trajectory] = _epochs(run, level, random)
+                runs[identity] = RunRecord(
+                    identity=identity, trajectory=run.trajectory, status="done", epoch=run.epochs, provenance=PROVENANCE
+                )
+                accuracy = float(np.clip(level + random.normal(0, 0.004), 0, 1))
+                finals[identity] = {
+                    plan.arm(arm.name).evaluation: FinalRecord(
+                        identity=identity,
+                        evaluation=plan.arm(arm.name).evaluation,
+                        metrics={"accuracy": accuracy, "loss": 1.1 - accuracy},
+                        outcomes={"correct": np.zeros(4, np.float32)},
+                        seconds=0.2,
+                    )
+                }
+    return Records(epochs=epochs, runs=runs, finals=finals)
+
+
+def _epochs(run: Run, level: float, random: np.random.Generator) -> dict[int, EpochRecord]:
+    found = {}
+    for epoch in range(1, run.epochs + 1):
+        value = level - 0.12 * 0.4 ** (epoch - 1) + random.normal(0, 0.004)
+        found[epoch] = EpochRecord(
+            trajectory=run.trajectory,
+            epoch=epoch,
+            metrics={"train_loss": 3.2 * (1.03 - value), "val_accuracy": value, "val_loss": 1.1 - value},
+            seconds={"train": 1.1 + random.uniform(0, 0.1), "evaluate": 0.05, "checkpoint": 0.01},
+        )
+    return found
+
+
+def make_verdict(study: Study, plan: Plan, records: Records, reported: tuple[ReportedResult, ...] = ()) -> Verdict:
+    """As the verdict engine would answer, for arms at their first setting and pairs of arms."""
+    first = study.settings()[0]
+    arms = tuple(_arm_result(study, plan, records, arm, first) for arm in study.arms)
+    pairs = [item for item in study.comparisons if item.kind == "pair"]
+    comparisons = tuple(_pair_result(study, plan, records, item.name, (item.a, item.b)) for item in pairs)
+    done = sum(record.status == "done" for record in records.runs.values())
+    main = next(item for item in comparisons if item.primary)
+    answer = {
+        "a": f"{main.a} beats {main.b}: its test accuracy is higher by more than chance explains.",
+        "b": f"{main.b} beats {main.a}: its test accuracy is higher by more than chance explains.",
+        "same": f"{main.a} and {main.b} are the same within the margin.",
+        "undecided": f"Undecided: {main.seeds} seeds do not tell {main.a} and {main.b} apart.",
+    }[main.verdict]
+    return Verdict(
+        study=study.name,
+        question=study.question,
+        answer=answer,
+        data=study.data,
+        protocol=study.protocol,
+        metric=Metric(name=study.metric, goal=study.goal()),
+        margin=study.margin,
+        planned=len(plan.runs),
+        finished=done,
+        designs=arms,
+        comparisons=comparisons,
+        reported=reported,
+        claims=tuple(
+            ClaimResult(
+                id=claim.id,
+                text=claim.text,
+                source=claim.source,
+                verdict="hint",
+                leans="holds" if main.verdict == "a" else "undecided",
+                why=f"Run on {study.data} with {study.budget.epochs} epochs; the claim is about {claim.data}.",
+            )
+            for claim in study.claims
+        ),
+        warnings=(),
+    )
+
+
+def _scores(study: Study, plan: Plan, records: Records, arm: str, setting: Setting) -> dict[int, float]:
+    planned = plan.arm(arm)
+    found = {}
+    for seed in range(study.seeds):
+        final = records.finals.get(planned.run(setting, seed), {}).get(planned.evaluation)
+        if final is not None:
+            found[seed] = final.metrics["accuracy"]
+    return found
+
+
+def _arm_result(study: Study, plan: Plan, records: Records, arm: Arm, setting: Setting) -> ArmResult:
+    planned = plan.arm(arm.name)
+    scores = _scores(study, plan, records, arm.name, setting)
+    estimate = stats.estimate(list(scores.values()))
+    statuses = [records.runs.get(planned.run(setting, seed)) for seed in range(study.seeds)]
+    failed = sum(record is not None and record.status != "done" for record in statuses)
+    return ArmResult(
+        name=arm.name,
+        design=arm.design,
+        parameters=planned.parameters,
+        flops=planned.flops,
+        setting=dict(setting),
+        seeds=len(scores),
+        failed=failed,
+        missing=study.seeds - failed - len(scores),
+        mean=estimate.mean,
+        sd=estimate.sd,
+        low=estimate.low,
+        high=estimate.high,
+        train_seconds=3.42 if scores else None,
+    )
+
+
+def _pair_result(study: Study, plan: Plan, records: Records, name: str, arms: tuple[str, str]) -> ComparisonResult:
+    a, b = (_scores(study, plan, records, arm, study.settings()[0]) for arm in arms)
+    seeds = sorted(a.keys() & b.keys())
+    sample = stats.Sample(a=[a[seed] for seed in seeds], b=[b[seed] for seed in seeds])
+    found = stats.compare([sample], margin=study.margin)[0]
+    spread = 0.014
+    return ComparisonResult(
+        name=name,
+        kind="pair",
+        primary=next(item.primary for item in study.comparisons if item.name == name),
+        a=arms[0],
+        b=arms[1],
+        metric=study.metric,
+        difference=found.difference,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        p_adjusted=found.p_adjusted,
+        p_sign_flip=found.p_sign_flip,
+        p_a_better=found.p_a_better,
+        verdict=found.verdict,
+        seeds=found.seeds,
+        seeds_needed=found.seeds_needed,
+        examples_low=None if found.difference is None else found.difference - spread,
+        examples_high=None if found.difference is None else found.difference + spread,
+        sentence=f"{arms[0]} against {arms[1]} over {found.seeds} seeds.",
+    )
+
+
+def quick_study() -> Study:
+    return Study.load("pooling").quickened()
+
+
+@functools.cache
+def complete() -> Evidence:
+    """Every run finished."""
+    study = quick_study()
+    plan = make_plan(study)
+    records = make_records(study, plan)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+@functools.cache
+def empty() -> Evidence:
+    """Planned, and nothing trained."""
+    return without(complete(), lambda run: True)
+
+
+@functools.cache
+def partial() -> Evidence:
+    """A run diverged, one failed, one stopped in the middle, some not started, one not tested."""
+    whole = complete()
+    study, plan = whole.study, whole.plan
+    kept = without(whole, lambda run: run.design == "cnn-strided" and run.seed >= 7)
+    records = kept.records
+    runs, finals, epochs = dict(records.runs), dict(records.finals), dict(records.epochs)
+    endings: tuple[tuple[int, Status, str], ...] = (
+        (2, "diverged", "train_loss is nan"),
+        (3, "failed", "out of memory <16 GB>"),
+    )
+    for seed, status, reason in endings:
+        identity = plan.arm("strided").run({"lr": 0.1}, seed)
+        runs[identity] = dataclasses.replace(runs[identity], status=status, epoch=2, reason=reason)
+        del finals[identity]
+    del finals[plan.arm("pool").run({"lr": 0.1}, 5)]
+    stopped = plan.arm("unpadded").run({"lr": 0.1}, 4)
+    del runs[stopped], finals[stopped]
+    trajectory = plan.runs[stopped].trajectory
+    epochs[trajectory] = {epoch: record for epoch, record in epochs[trajectory].items() if epoch < 3}
+    records = Records(epochs=epochs, runs=runs, finals=finals)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+def without(whole: Evidence, dropped: Callable[[Run], bool]) -> Evidence:
+    """The same study before some of its runs were trained."""
+    keep = {identity: run for identity, run in whole.plan.runs.items() if not dropped(run)}
+    trajectories = {run.trajectory for run in keep.values()}
+    records = Records(
+        epochs={key: value for key, value in whole.records.epochs.items() if key in trajectories},
+        runs={key: value for key, value in whole.records.runs.items() if key in keep},
+        finals={key: value for key, value in whole.records.finals.items() if key in keep},
+    )
+    verdict = make_verdict(whole.study, whole.plan, records)
+    return dataclasses.replace(whole, records=records, verdict=verdict)
+
+
+@functools.cache
+def with_reported() -> Evidence:
+    """Every run finished, and published figures to hold against them."""
+    whole = complete()
+    rows = []
+    for item in whole.study.reported:
+        centre = item.value + (0.05 if item.source == "R1" and item.setting["lr"] == 0.1 else 0.003)
+        low, high = centre - 0.02, centre + 0.02
+        inside = low <= item.value <= high
+        rows.append(
+            ReportedResult(
+                source=item.source, what=item.what, value=item.value, mean=centre, low=low, high=high,
+                inside=inside, seeds=10,
+            )  # fmt: skip
+        )
+    verdict = whole.verdict.model_copy(update={"reported": tuple(rows)})
+    return dataclasses.replace(whole, verdict=verdict)
