@@ -66,7 +66,7 @@ def test_prediction_intervals_hold_95_percent_of_fresh_runs() -> None:
 
 @pytest.mark.parametrize("n", [6, 10])
 def test_a_against_a_is_called_different_in_5_percent(n: int) -> None:
-    repeats = 3_000
+    repeats = 1_500
     found = verdicts(stream(n + 20).normal(size=(repeats, n)), NO_MARGIN)
     assert set(found) == {"a", "b", "undecided"}
     for side in ("a", "b"):
@@ -82,7 +82,7 @@ def family(scores: Array) -> list[Compared]:
 
 
 def test_three_equal_arms_are_told_apart_in_at_most_5_percent_of_families() -> None:
-    repeats, n = 1_500, 8
+    repeats, n = 600, 8
     wrong = [any(result.verdict != "undecided" for result in family(s)) for s in stream(2).normal(size=(repeats, 3, n))]
     assert np.mean(wrong) < 0.05 + tolerance(0.05, repeats)
     apart = stream(3).normal(size=(8_000, 3, n))  # three comparisons that share no arm: the most wrong ones Holm allows
@@ -97,11 +97,12 @@ def test_three_equal_arms_are_told_apart_in_at_most_5_percent_of_families() -> N
         ((0.0, 0.0, 0.0), 0.05),  # all null
         ((3.0, 3.0, -3.0), 0.05),  # all clear
         ((1.0, 1.0, 1.0), 0.05),  # all real, often undecided
-        ((4.0, 4.0, 0.0), 0.05 + 2 * 0.05 / 3),  # the worst: two clear ones lift the level of the null one
+        ((4.0, 4.0, 0.01), 0.05 + 0.05 / 3),  # two clear ones raise the level at which the third gets a sign
+        ((4.0, 4.0, 0.0), 0.05 + 2 * 0.05 / 3),  # the worst: the same with no sign that could be right
     ],
 )
 def test_simultaneous_intervals_cover_all_truths_together(effects: tuple[float, ...], missed: float) -> None:
-    repeats, n, zeros = 1_500, 8, np.zeros(8)
+    repeats, n, zeros = 500, 8, np.zeros(8)
     misses = 0
     for noise in stream(4).normal(size=(repeats, 3, n)):
         samples = [Sample(a=row + effect, b=zeros) for row, effect in zip(noise, effects, strict=True)]
@@ -115,22 +116,22 @@ def _open_covers(result: Compared, truth: float) -> bool:
     return covers(result.low, result.high, truth) and not (truth == 0 and 0 in (result.low, result.high))
 
 
-@pytest.mark.parametrize(("effect", "n"), [(1.0, 10), (1.5, 6), (0.5, 16)])
+@pytest.mark.parametrize(("effect", "n"), [(1.0, 10), (1.5, 6), (0.5, 12)])
 def test_power_is_as_predicted(effect: float, n: int) -> None:
-    repeats = 2_000
+    repeats = 1_000
     found = verdicts(stream(n + 60).normal(effect, 1, (repeats, n)), NO_MARGIN)
     expected = power(effect, 1.0, n)
     assert abs(np.mean([verdict != "undecided" for verdict in found]) - expected) < tolerance(expected, repeats)
 
 
-@pytest.mark.parametrize("n", [8, 16])
+@pytest.mark.parametrize("n", [8, 12])
 def test_a_difference_of_the_margin_is_called_same_in_at_most_5_percent(n: int) -> None:
-    repeats = 2_500
+    repeats = 1_500
     found = verdicts(stream(n + 80).normal(1.5, 1, (repeats, n)), 1.5)
     assert found.count("same") / repeats < 0.05 + tolerance(0.05, repeats)
 
 
-@pytest.mark.parametrize(("effect", "n"), [(0.0, 12), (0.3, 20)])
+@pytest.mark.parametrize(("effect", "n"), [(0.0, 12), (0.2, 14)])
 def test_equal_arms_are_called_same_as_predicted(effect: float, n: int) -> None:
     repeats = 1_000
     found = verdicts(stream(n + 100).normal(effect, 1, (repeats, n)), 1.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -202,8 +203,16 @@ def warnings(study: Study, official: bool | None) -> list[str]:
     return found
 
 
-def predict(plan: Plan, data_dir: Path | None, workers: int) -> dict[str, float]:
-    """Predicted seconds and bytes, from a few timed steps of every design on zeros. Rough: a factor of two is normal."""
+@dataclass(frozen=True)
+class Prediction:
+    """What training would take: seconds by arm (a shared run counts for the first), and bytes of memory."""
+
+    seconds: dict[str, float]
+    memory: float
+
+
+def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
+    """From a few timed steps of every design on zeros. Rough: a factor of two is normal."""
     import torch
 
     from tiebreak import catalog
@@ -213,12 +222,15 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> dict[str, float]
     first = next(iter(plan.runs.values()))
     task = catalog.TASKS[first.task]
     shape = task.shape(task.load(first.data, data_dir))
-    step = {
-        arm.design: measure.step_seconds(catalog.DESIGNS[arm.design].network(shape, {}, 0), shape, first.batch)
-        for arm in plan.arms
-    }
     steps = -(-plan.data.sizes["train"] // first.batch)
-    total = sum(step[run.design] * steps * run.epochs for run in plan.runs.values())
-    example_bytes = 4 * shape.example(1).numel()
-    data_bytes = example_bytes * sum(plan.data.sizes.values())
-    return {"seconds": UPDATE_SHARE * total / workers, "bytes": workers * (PROCESS_BYTES + 2 * data_bytes)}
+    seconds: dict[str, float] = {}
+    counted: set[str] = set()
+    for arm in plan.arms:
+        build = plan.runs[next(iter(arm.runs.values()))].build
+        step = measure.step_seconds(catalog.DESIGNS[arm.design].network(shape, build, 0), shape, first.batch)
+        own = set(arm.runs.values()) - counted
+        counted |= own
+        epochs = sum(plan.runs[identity].epochs for identity in own)
+        seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
+    tensors = 4 * shape.example(1).numel() * sum(plan.data.sizes.values())
+    return Prediction(seconds, workers * (PROCESS_BYTES + 2 * tensors))

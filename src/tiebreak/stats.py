@@ -219,8 +219,8 @@ def _simultaneous(differences: Scores, level: float, rejected: bool) -> Interval
 
 def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: float, alpha: float) -> int | None:
     def enough(total: int) -> bool:
-        told_apart = power(mean, sd, total, alpha / comparisons)
-        return max(told_apart, equivalence_power(mean, sd, total, margin, alpha)) >= POWER
+        told_apart = power(mean, sd, total, alpha / comparisons) >= POWER
+        return told_apart or equivalence_power(mean, sd, total, margin, alpha) >= POWER
 
     totals = range(max(n + 1, least_seeds(comparisons, alpha)), MOST_SEEDS + 1)
     found = bisect_left(totals, True, key=enough)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.files import replacing
 
 TIMEOUT_SECONDS = 30
 CHUNK_BYTES = 1 << 16
@@ -91,7 +91,7 @@ SOURCES: Mapping[str, Source] = {
                 filename="mnist.npz",
                 address="https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
                 checksum="sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
-                # the same arrays as {train,test}_{images,labels}
+                # a copy in the other layout, {train,test}_{images,labels}
                 accepted=("sha256:39b9b1ffaa0ba4d8995a616551f0966941fe02a3fe79ba4a9db7373db16d53ad",),
             ),
         ),
@@ -181,20 +181,6 @@ def verify(name: str, data_dir: Path | None = None) -> dict[str, Checked]:
         if not file.official and file.path.parent.resolve() in ours:
             raise TiebreakError(f"{file.path}: damaged download, its checksum is wrong; `tiebreak data fetch {name}`")
     return checked
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block succeeds and vanishes when it fails."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        with part.open("r+b") as file:
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def fetch(source: Source, progress: Progress | None = None) -> Path:

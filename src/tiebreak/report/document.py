@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tiebreak.report import drawing, tables, view, words
+from tiebreak.report import drawing, tables, view
 from tiebreak.report.evidence import Evidence
 from tiebreak.results.record import Records
 from tiebreak.results.verdict import Verdict
@@ -49,7 +49,6 @@ def fragment(verdict: Verdict) -> str:
     template = _environment().get_template("fragment.html.jinja")
     return template.render(
         verdict=verdict,
-        badge=words.outcome(verdict.primary, verdict.margin),
         arms=tables.arm_rows(verdict),
         comparisons=tables.comparison_rows(verdict),
     )
@@ -135,14 +134,16 @@ class _Code(str):
 def _markdown_environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(  # noqa: S701 (escapes by `finalize` instead)
+    environment = Environment(  # `finalize` escapes
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=_escape_markdown,
     )
-    environment.filters["code"] = lambda text: _Code("`" + _one_line(str(text)).replace("`", "'").replace("|", "\\|") + "`")
+    environment.filters["code"] = lambda text: _Code(
+        "`" + _one_line(str(text)).replace("`", "'").replace("|", "\\|") + "`"
+    )
     return environment
 
 

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
+from tiebreak.report import words
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -75,7 +77,7 @@ def style() -> Iterator[None]:
     """Everything drawn inside looks like Tiebreak and comes out byte for byte the same each time."""
     import matplotlib
 
-    settings: dict[str, Any] = {
+    settings: Any = {  # matplotlib's type is a literal of all its names
         "svg.fonttype": "none",
         "svg.hashsalt": "tiebreak",
         "text.parse_math": False,
@@ -124,13 +126,13 @@ def sheet(width: int, height: int, margins: Margins) -> tuple[Figure, Axes]:
 
 def to_svg(figure: Figure, *, name: str, label: str) -> str:
     """The figure as an inline SVG called `name` (unique on the page), described to screen readers by `label`."""
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-
     buffer = io.StringIO()
-    FigureCanvasSVG(figure).print_svg(buffer, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawn = ElementTree.fromstring(buffer.getvalue())
     box = drawn.attrib["viewBox"]
-    root = ElementTree.Element("svg", {"class": "chart", "role": "img", "aria-label": label, "viewBox": box})
+    root = ElementTree.Element(
+        "svg", {"class": "chart", "role": "img", "aria-label": words.printable(label), "viewBox": box}
+    )
     root.set("style", f"max-width: {LARGEST_SCALE * float(box.split()[2]):.0f}px")
     root.extend(kept for child in drawn if (kept := _tidied(child, name)) is not None)
     return ElementTree.tostring(root, encoding="unicode")

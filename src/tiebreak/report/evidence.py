@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tiebreak import stats
 from tiebreak.report import words
@@ -29,6 +30,22 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Sides:
+    """The two sides of the primary comparison: what they are, their arms' places, and their scores by seed."""
+
+    a: str
+    b: str
+    places: tuple[int, int]
+    scores: tuple[Mapping[int, float], Mapping[int, float]]
+
+    @property
+    def pairs(self) -> dict[int, tuple[float, float]]:
+        """Both scores of every seed that has both."""
+        a, b = self.scores
+        return {seed: (a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Unfinished:
     """Runs of one arm and setting that have no result, and why."""
 
@@ -47,6 +64,11 @@ class Evidence:
     plan: Plan
     records: Records
     verdict: Verdict
+
+    @cached_property
+    def trajectories(self) -> dict[str, str]:
+        """The trajectory of every planned run: each is a hash, computed once."""
+        return {identity: run.trajectory for identity, run in self.plan.runs.items()}
 
     def index(self, arm: str) -> int | None:
         """The arm's place in the study, which decides its colour everywhere; None for what is not an arm."""
@@ -90,22 +112,22 @@ class Evidence:
             if scores
         ]
 
-    def sides(self) -> tuple[str, str, dict[int, tuple[float, float]]]:
-        """The primary comparison by seed: what its two sides are, and (a, b) for every seed that has both.
+    def sides(self) -> Sides:
+        """The primary comparison by seed.
 
-        An interaction's sides are two differences; a question about settings has no pair of sides, hence no seeds.
+        An interaction's sides are two differences; a question about settings has no two sides, hence no scores.
         """
-        asked = next((item for item in self.study.comparisons if item.name == self.verdict.primary.name), None)
-        metric = self.verdict.primary.metric
-        if isinstance(asked, Pair):
-            a, b = (self.test_scores(arm, metric) for arm in (asked.a, asked.b))
-            return asked.a, asked.b, {seed: (a[seed], b[seed]) for seed in sorted(a.keys() & b.keys())}
-        if isinstance(asked, Interaction):
-            a, b, c, d = (self.test_scores(arm, metric) for arm in asked.arms())
-            shared = sorted(a.keys() & b.keys() & c.keys() & d.keys())
-            pairs = {seed: (a[seed] - b[seed], c[seed] - d[seed]) for seed in shared}
-            return f"{asked.a} - {asked.b}", f"{asked.c} - {asked.d}", pairs
-        return self.verdict.primary.a, self.verdict.primary.b, {}
+        primary = self.verdict.primary
+        asked = next((item for item in self.study.comparisons if item.name == primary.name), None)
+        arms = asked.arms() if isinstance(asked, Pair | Interaction) else ()
+        scores = [self.test_scores(arm, primary.metric) for arm in arms]
+        if len(arms) == 2:
+            places = [self.index(arm) or 0 for arm in arms]
+            return Sides(a=arms[0], b=arms[1], places=(places[0], places[1]), scores=(scores[0], scores[1]))
+        if len(arms) == 4:
+            halves = (_minus(scores[0], scores[1]), _minus(scores[2], scores[3]))
+            return Sides(a=f"{arms[0]} - {arms[1]}", b=f"{arms[2]} - {arms[3]}", places=(0, 1), scores=halves)
+        return Sides(a=primary.a, b=primary.b, places=(0, 1), scores=({}, {}))
 
     def status(self, identity: str) -> str:
         """`done`, `diverged`, `failed` or `missing`."""
@@ -115,8 +137,8 @@ class Evidence:
     def train_seconds(self) -> float:
         """Training time of everything recorded, shared runs counted once, without evaluation and checkpoints."""
         longest: dict[str, int] = {}
-        for run in self.plan.runs.values():
-            longest[run.trajectory] = max(run.epochs, longest.get(run.trajectory, 0))
+        for identity, trajectory in self.trajectories.items():
+            longest[trajectory] = max(self.plan.runs[identity].epochs, longest.get(trajectory, 0))
         return sum(
             record.seconds.get("train", 0.0)
             for trajectory, last in longest.items()
@@ -172,14 +194,18 @@ class Evidence:
                 yield seed, identity
 
     def _epochs(self, identity: str) -> Mapping[int, EpochRecord]:
-        run = self.plan.runs[identity]
-        recorded = self.records.epochs.get(run.trajectory, {})
-        return {epoch: record for epoch, record in recorded.items() if epoch <= run.epochs}
+        recorded = self.records.epochs.get(self.trajectories[identity], {})
+        last = self.plan.runs[identity].epochs
+        return {epoch: record for epoch, record in recorded.items() if epoch <= last}
 
 
 def _usable(scores: Mapping[int, float]) -> dict[int, float]:
     """Without what is no number, or too large to be squared."""
     return {key: value for key, value in scores.items() if abs(value) < stats.LARGEST}
+
+
+def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
+    return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
 
 
 def _point(epoch: int, scores: list[float]) -> Point:

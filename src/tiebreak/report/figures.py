@@ -5,7 +5,7 @@ A figure without data is an empty string: the page then says what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from tiebreak import stats
 from tiebreak.names import Goal
 from tiebreak.report import drawing, words
 from tiebreak.report.drawing import INK, MUTED, PAPER, RULE, SMALL, Margins
-from tiebreak.report.evidence import Point
+from tiebreak.report.evidence import Point, Sides
 from tiebreak.report.tables import ReportedRow, SettingRow
 from tiebreak.results.verdict import ComparisonResult
 
@@ -24,6 +24,8 @@ NARROW, WIDE = 358, 680  # px: a phone without its margins, a page
 LETTER = 6.6  # px, the usual width of one at the usual size
 MOST_DOTS = 400  # more seeds than that are not drawn one by one
 MOST_LINES = 100
+MOST_POINTS = 150
+CLEARED = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.5}  # no grid lines behind a text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,22 +37,12 @@ class Curve:
     points: Sequence[Point]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sides:
-    """The two sides of the primary comparison, seed by seed."""
-
-    a: str
-    b: str
-    a_index: int
-    b_index: int
-    metric: str
-    pairs: Mapping[int, tuple[float, float]]
-
-
 def difference_bar(
     item: ComparisonResult, *, margin: float, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
 ) -> str:
     """The primary difference with its interval, the zero line and the margin; a dot for each seed."""
+    from matplotlib.ticker import MaxNLocator
+
     if item.difference is None:
         return ""
     low, high = _ends(item.difference, item.low, item.high)
@@ -67,6 +59,7 @@ def difference_bar(
         axes.set_xlim(*_window([low, high, -margin, margin, *dots], 0.12))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
         _directions(axes, item, goal, width)
         axes.set_xlabel(_fit(f"difference in {item.metric}: {item.a} − {item.b}", width - 16))
         label = (
@@ -94,11 +87,12 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
     with drawing.style():
         figure, axes = drawing.sheet(NARROW, 250, Margins(left=56, right=14, top=14))
         for curve in drawn:
-            epochs = [point.epoch for point in curve.points]
+            points = _thinned(curve.points)
+            epochs = [point.epoch for point in points]
             colour, few = drawing.colour(curve.index), len(epochs) <= 30
-            lows, highs = [point.low for point in curve.points], [point.high for point in curve.points]
+            lows, highs = [point.low for point in points], [point.high for point in points]
             axes.fill_between(epochs, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            means = [point.mean for point in curve.points]
+            means = [point.mean for point in points]
             marker = drawing.marker(curve.index) if few else "None"
             axes.plot(epochs, means, color=colour, linewidth=2, marker=marker, markersize=5.5)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
@@ -110,28 +104,34 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
         return drawing.to_svg(figure, name=name, label=f"{quantity} per epoch, mean over seeds. At the end: {ends}.")
 
 
+def _thinned(points: Sequence[Point]) -> Sequence[Point]:
+    """At most one point every two pixels or so, the last one always."""
+    step = -(-len(points) // MOST_POINTS)
+    return points if step <= 1 else [*points[:-1][::step], points[-1]]
+
+
 def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
     """Validation score of each arm at each setting: a small dot for each seed, a large marker for the mean."""
     if not any(row.scores for row in rows):
         return ""
     places, headings = _places(rows)
-    height = round(20 * (max(places) + 1)) + 62
+    height = round(22 * (max(places) + 1)) + 70
     with drawing.style():
         figure, axes = drawing.sheet(NARROW, height, Margins(left=8, right=100, top=8))
         dots = sum(len(row.scores) for row in rows) <= MOST_DOTS
         for row, y in zip(rows, places, strict=True):
             colour = drawing.colour(row.index)
             if dots:
-                axes.plot(row.scores, [y] * len(row.scores), ".", color=colour, alpha=0.55, markersize=5)
+                axes.plot(row.scores, [y + 0.36] * len(row.scores), "o", color=colour, alpha=0.6, markersize=3)
             if row.mean is not None:
                 face, marker = colour if row.chosen else PAPER, drawing.marker(row.index)
                 axes.plot(row.mean, y, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=8)
-            shown = f"{row.shown}  n={row.runs.split()[0]}" if row.scores else words.MISSING
+            shown = f"{row.shown}, n={row.runs.split()[0]}" if row.scores else words.MISSING
             weight = "bold" if row.chosen else "normal"
             axes.annotate(shown, (1, y), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
                           textcoords="offset points", fontsize=SMALL, fontweight=weight)  # fmt: skip
         for heading, y in headings.items():
-            axes.annotate(_fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", color=INK)
+            axes.annotate(_fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", bbox=CLEARED)
         axes.set_ylim(max(places) + 0.9, -1.2)
         axes.set_xlim(*_window([score for row in rows for score in row.scores], 0.05))
         axes.set_yticks([])
@@ -156,33 +156,38 @@ def _places(rows: Sequence[SettingRow]) -> tuple[list[float], dict[str, float]]:
     return places, headings
 
 
-def paired_seeds(sides: Sides) -> str:
+def paired_seeds(sides: Sides, *, quantity: str) -> str:
     """One line for each seed joins its two scores; the markers at the sides are the means with 95 % t intervals."""
-    if not sides.pairs:
+    from matplotlib.ticker import MaxNLocator
+
+    pairs = sides.pairs
+    if not pairs:
         return ""
     with drawing.style():
         figure, axes = drawing.sheet(NARROW, 280, Margins(left=56, right=14, top=14, bottom=34))
-        for a, b in list(sides.pairs.values())[:MOST_LINES]:
-            axes.plot([0, 1], [a, b], color=MUTED, linewidth=1.2, alpha=0.7, zorder=1)
-            for x, value, index in ((0, a, sides.a_index), (1, b, sides.b_index)):
-                axes.plot(x, value, drawing.marker(index), color=drawing.colour(index), markersize=5, alpha=0.9)
-        for x, side, index in ((-0.16, 0, sides.a_index), (1.16, 1, sides.b_index)):
-            found = stats.estimate([pair[side] for pair in sides.pairs.values()])
+        drawn = list(pairs.values())[:MOST_LINES]
+        for pair in drawn:
+            axes.plot([0, 1], pair, color=MUTED, linewidth=1.2, alpha=0.7, zorder=1)
+        for side, place, index in zip((0, 1), (-0.16, 1.16), sides.places, strict=True):
+            values = [pair[side] for pair in drawn]
+            axes.plot([side] * len(values), values, drawing.marker(index), color=drawing.colour(index), markersize=5)
+            found = stats.estimate([pair[side] for pair in pairs.values()])
             mean = found.mean if found.mean is not None else 0.0
-            axes.plot([x, x], _ends(mean, found.low, found.high), color=drawing.colour(index), linewidth=4)
-            axes.plot(x, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
+            axes.plot([place, place], _ends(mean, found.low, found.high), color=drawing.colour(index), linewidth=4)
+            axes.plot(place, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
                       markeredgewidth=2, markersize=9)  # fmt: skip
         axes.set_xticks([0, 1], [_fit(sides.a, 140), _fit(sides.b, 140)], fontsize=drawing.TEXT)
         axes.set_xlim(-0.45, 1.45)
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
-        axes.set_ylabel(_fit(f"test {sides.metric}", 220))
-        above = sum(a > b for a, b in sides.pairs.values())
-        label = f"Test {sides.metric} by seed: {sides.a} is above {sides.b} in {above} of {len(sides.pairs)} seeds."
+        axes.set_ylabel(_fit(quantity, 220))
+        above = sum(a > b for a, b in pairs.values())
+        label = f"{quantity} by seed: {sides.a} is above {sides.b} in {above} of {len(pairs)} seeds."
         return drawing.to_svg(figure, name="pairs", label=label)
 
 
 def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -> str:
-    """Published values (diamonds) against the 95 % prediction interval of one run of ours (bars)."""
+    """Published values (markers) against the 95 % prediction interval of one run of ours (bars)."""
     if not rows:
         return ""
     with drawing.style():
@@ -192,10 +197,12 @@ def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -
             axes.plot([low, high], [y, y], color=MUTED, linewidth=6, alpha=0.55, solid_capstyle="butt")
             if row.mean is not None:
                 axes.plot([row.mean], [y], "|", color=INK, markersize=13, markeredgewidth=2)
-            face = PAPER if row.inside is False else drawing.PALETTE[1]
-            axes.plot(row.value, y, "D", color=face, markeredgecolor=drawing.PALETTE[1], markeredgewidth=2, markersize=7)
+            colour, marker = drawing.colour(row.index), drawing.marker(row.index)
+            face = PAPER if row.inside is False else colour
+            axes.plot(row.value, y, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=7)
             text = _fit(f"{row.source} · {row.what}", NARROW - 16)
-            axes.annotate(text, (0, y - 0.42), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL)
+            axes.annotate(text, (0, y - 0.42), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL,
+                          bbox=CLEARED)  # fmt: skip
         axes.set_ylim(len(rows) - 0.6, -0.75)
         axes.set_xlim(*_window([v for row in rows for v in (row.value, row.low, row.high) if v is not None], 0.06))
         axes.set_yticks([])
@@ -220,7 +227,7 @@ def _window(values: Sequence[float], share: float) -> tuple[float, float]:
 
 def _fit(text: str, width: float) -> str:
     """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
-    return words.shorten("".join(char if char.isprintable() else " " for char in text), int(width / LETTER))
+    return words.shorten(words.printable(text), int(width / LETTER))
 
 
 def _minus(text: str) -> str:

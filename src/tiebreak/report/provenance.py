@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 
 from tiebreak.report import words
@@ -28,20 +27,28 @@ def data_rows(data: DataSummary) -> list[tuple[str, str]]:
     ]
 
 
-def commands(verdict: Verdict, folder: str = ".") -> list[tuple[str, str]]:
-    """What to type to repeat, to extend and to verify the study; `study.toml` lies in the results folder."""
-    study, folder = shlex.quote(str(Path(folder) / "study.toml")), shlex.quote(folder)
-    rows = [("repeat it elsewhere", f"tiebreak run {study} --out again")]
+def commands(verdict: Verdict) -> list[tuple[str, str]]:
+    """What to type in the results folder, where `study.toml` lies, to repeat, to extend and to verify the study."""
+    here = Path()
+    rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
     if verdict.primary.seeds_needed:
-        rows.append(("add the seeds still needed", f"tiebreak run {study} --out {folder} --seeds {wanted_seeds(verdict)}"))
+        rows.append(
+            ("add the seeds still needed", run_command(verdict.study, here, wanted_seeds(verdict, verdict.primary)))
+        )
     elif verdict.finished < verdict.planned:
-        rows.append(("train what is missing", f"tiebreak run {study} --out {folder}"))
-    return [*rows, ("verify every hash", f"tiebreak check {folder}")]
+        rows.append(("train what is missing", run_command(verdict.study, here)))
+    return [*rows, ("verify every hash", "tiebreak check .")]
 
 
-def wanted_seeds(verdict: Verdict, of: Sequence[ComparisonResult] | None = None) -> int:
-    """The number of seeds to ask for, so that every comparison (or those given) gets the seeds it still needs."""
-    planned = max((item.seeds + item.failed + item.missing for item in verdict.designs), default=0)
-    failed = max((item.failed for item in verdict.designs), default=0)
-    chosen = [verdict.primary] if of is None else of
-    return max([planned, *(item.seeds + failed + (item.seeds_needed or 0) for item in chosen)])
+def run_command(study: str, folder: Path | None, seeds: int | None = None) -> str:
+    """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
+    parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
+    parts += [] if folder is None else ["--out", str(folder)]
+    return shlex.join([*parts, *([] if seeds is None else ["--seeds", str(seeds)])])
+
+
+def wanted_seeds(verdict: Verdict, item: ComparisonResult) -> int:
+    """The number of seeds to ask for, so that the comparison gets those that it still needs."""
+    planned = max((arm.seeds + arm.failed + arm.missing for arm in verdict.designs), default=0)
+    failed = max((arm.failed for arm in verdict.designs), default=0)
+    return max(planned, item.seeds + failed + (item.seeds_needed or 0))

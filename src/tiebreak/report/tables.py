@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tiebreak import stats
 from tiebreak.report import words
 from tiebreak.report.evidence import Evidence
-from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
-from tiebreak.study import setting_label
+from tiebreak.results.verdict import ArmResult, ComparisonResult, ReportedResult, Verdict
+from tiebreak.study import Reported, setting_label
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,7 @@ class ReportedRow:
 
     source: str
     what: str
+    index: int  # of the arm that the figure is about
     metric: str
     value: float
     mean: float | None
@@ -173,41 +174,41 @@ def setting_rows(evidence: Evidence) -> list[SettingRow]:
 
 
 def seed_rows(evidence: Evidence) -> list[SeedRow]:
-    """The primary comparison seed by seed; a seed without both results is there, as missing."""
-    _, _, pairs = evidence.sides()
-    if not pairs:
+    """The primary comparison seed by seed; a score that does not exist is missing."""
+    scores = evidence.sides().scores
+    if not any(scores):
         return []
     rows = []
     for seed in range(evidence.study.seeds):
-        a, b = pairs.get(seed, (None, None))
+        a, b = scores[0].get(seed), scores[1].get(seed)
         difference = a - b if a is not None and b is not None else None
-        rows.append(
-            SeedRow(seed=str(seed), a=words.score(a), b=words.score(b), difference=words.signed(difference))
-        )
+        rows.append(SeedRow(seed=str(seed), a=words.score(a), b=words.score(b), difference=words.signed(difference)))
     return rows
 
 
 def reported_rows(evidence: Evidence) -> list[ReportedRow]:
     """Published figures against our distribution of single runs."""
-    metrics = {(item.source, item.what): item.metric for item in evidence.study.reported}
-    return [
-        ReportedRow(
-            source=item.source,
-            what=item.what,
-            metric=metrics.get((item.source, item.what), evidence.verdict.metric.name),
-            value=item.value,
-            mean=item.mean,
-            low=item.low,
-            high=item.high,
-            inside=item.inside,
-            shown=words.score(item.value),
-            ours=words.score(item.mean),
-            interval=words.interval(item.low, item.high),
-            seeds=str(item.seeds),
-            words={True: "inside", False: "outside", None: "too few runs"}[item.inside],
-        )
-        for item in evidence.verdict.reported
-    ]
+    asked = {(item.source, item.what): item for item in evidence.study.reported}
+    return [_reported_row(evidence, item, asked.get((item.source, item.what))) for item in evidence.verdict.reported]
+
+
+def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | None) -> ReportedRow:
+    return ReportedRow(
+        source=item.source,
+        what=item.what,
+        index=(evidence.index(asked.arm) if asked else None) or 0,
+        metric=asked.metric if asked else evidence.verdict.metric.name,
+        value=item.value,
+        mean=item.mean,
+        low=item.low,
+        high=item.high,
+        inside=item.inside,
+        shown=words.score(item.value),
+        ours=words.score(item.mean),
+        interval=words.interval(item.low, item.high),
+        seeds=str(item.seeds),
+        words={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+    )
 
 
 def claim_rows(verdict: Verdict) -> list[ClaimRow]:

@@ -39,7 +39,7 @@ def tiebreak_version() -> str:
 def content(evidence: Evidence) -> dict[str, Any]:
     """The text, tables and notes of a report; no figures."""
     verdict = evidence.verdict
-    a, b, _ = evidence.sides()
+    sides = evidence.sides()
     return {
         "version": tiebreak_version(),
         "verdict": verdict,
@@ -51,7 +51,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "comparisons": tables.comparison_rows(verdict),
         "settings": tables.setting_rows(evidence),
         "seeds": tables.seed_rows(evidence),
-        "sides": (a, b),
+        "sides": (sides.a, sides.b),
         "ahead": _ahead(evidence),
         "reported": tables.reported_rows(evidence),
         "claims": tables.claim_rows(verdict),
@@ -70,17 +70,8 @@ def content(evidence: Evidence) -> dict[str, Any]:
 def pictures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the page with their legends, keyed as the template calls them."""
     verdict, metric = evidence.verdict, evidence.study.metric
-    a, b, pairs = evidence.sides()
-    differences = [one - other for one, other in pairs.values()]
-    a_index, b_index = (evidence.index(side) for side in (a, b))
-    sides = figures.Sides(
-        a=a,
-        b=b,
-        a_index=0 if a_index is None else a_index,
-        b_index=1 if b_index is None else b_index,
-        metric=verdict.primary.metric if a_index is not None else f"{verdict.primary.metric}, difference of arms",
-        pairs=pairs,
-    )
+    sides = evidence.sides()
+    differences = [a - b for a, b in sides.pairs.values()]
     goal = evidence.study.goal(verdict.primary.metric)
     difference = {
         size: figures.difference_bar(
@@ -89,15 +80,18 @@ def pictures(evidence: Evidence) -> dict[str, Any]:
         for size, width in (("narrow", figures.NARROW), ("wide", figures.WIDE))
     }
     curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
+    settings = tables.setting_rows(evidence)
     return {
         "difference": difference,
         "dots": 0 < len(differences) <= figures.MOST_DOTS,
         "validation_curves": figures.learning_curves(curves[0], name="validation", quantity=f"validation {metric}"),
         "loss_curves": figures.learning_curves(curves[1], name="loss", quantity="training loss"),
         "curve_legend": _curve_legend(evidence, curves[0]),
-        "setting_grid": figures.setting_grid(tables.setting_rows(evidence), quantity=f"validation {metric}"),
+        "setting_grid": figures.setting_grid(settings, quantity=f"validation {metric}"),
+        "setting_dots": sum(len(row.scores) for row in settings) <= figures.MOST_DOTS,
         "arm_legend": [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)],
-        "paired_seeds": figures.paired_seeds(sides),
+        "lines": f"; the first {figures.MOST_LINES} are drawn" if len(differences) > figures.MOST_LINES else "",
+        "paired_seeds": figures.paired_seeds(sides, quantity=f"test {verdict.primary.metric}"),
         "reported_panels": _reported_panels(tables.reported_rows(evidence)),
     }
 
@@ -118,16 +112,17 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
         (
             "Training time",
             words.duration(evidence.train_seconds()),
-            f"all {verdict.finished} finished of {words.number_of(verdict.planned, 'planned run')}",
+            f"{verdict.finished} of {words.number_of(verdict.planned, 'planned run')} finished",
         ),
         ("Parameters", size, remark),
     ]
 
 
 def _ahead(evidence: Evidence) -> str:
-    a, _, pairs = evidence.sides()
-    above = sum(one > other for one, other in pairs.values())
-    return f"{a} scored higher in {above} of {words.number_of(len(pairs), 'seed')}"
+    sides = evidence.sides()
+    pairs = sides.pairs
+    above = sum(a > b for a, b in pairs.values())
+    return f"{sides.a} scored higher in {above} of {words.number_of(len(pairs), 'seed')}"
 
 
 def _curves(evidence: Evidence, key: str) -> list[figures.Curve]:
@@ -143,7 +138,9 @@ def _curve_legend(evidence: Evidence, curves: Sequence[figures.Curve]) -> list[L
     for curve in curves:
         setting = rows[curve.arm].setting if curve.arm in rows else "no setting"
         n = curve.points[-1].n if curve.points else 0
-        legend.append(Legend(index=curve.index, text=f"{curve.arm}, {setting}: n = {n} of {evidence.study.seeds} seeds"))
+        legend.append(
+            Legend(index=curve.index, text=f"{curve.arm}, {setting}: n = {n} of {evidence.study.seeds} seeds")
+        )
     return legend
 
 

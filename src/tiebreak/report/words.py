@@ -129,6 +129,11 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(group[0]) if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
 
 
+def printable(text: str) -> str:
+    """Text without control characters, which could drive a terminal or break a figure."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
 def shorten(text: str, length: int) -> str:
     """The text, cut with an ellipsis where it is longer than `length`."""
     return text if len(text) <= length else text[: max(length - 1, 1)].rstrip() + "…"

@@ -97,13 +97,14 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing. IMMEDIATE: a writer waits at the start, never fails in the middle."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+        with _readable(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
 
     def add_epoch(self, record: EpochRecord) -> None:
         """Keep an epoch; one that is there already came from the same trajectory and is left as it is."""
@@ -158,6 +159,10 @@ class Store:
             record = FinalRecord(identity=identity, evaluation=name, outcomes=unpack(blob), **self._json(content))
             finals.setdefault(identity, {})[name] = record
         return Records(epochs=epochs, runs=runs, finals=finals)
+
+    def rows(self) -> int:
+        """How many rows carry a hash."""
+        return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("epochs", "runs", "finals"))
 
     def damage(self) -> list[str]:
         """What is wrong with the stored rows: one line each, none when all is well."""

@@ -46,6 +46,7 @@ class ComparisonResult(Strict):
     """One comparison. `difference` is a minus b in the metric's own unit, whatever the goal."""
 
     name: str
+    group: str = ""  # the study's comparison that it belongs to: "which setting is best" makes several
     kind: Literal["pair", "interaction", "setting"]
     primary: bool
     a: str

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
 import safetensors.torch
 from torch import Tensor
 
+from tiebreak import files
 from tiebreak.errors import TiebreakError
+from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.runs import Run
 from tiebreak.train.step import State
 
-FOLDER = "checkpoints"
-
 
 def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
-    """Write the state: temporary file, fsync, rename. Returns where it is and its sha256."""
+    """Write the state, whole or not at all. Returns where it is and its sha256."""
     content = safetensors.torch.save(_tensors(state), {"run": run.identity, "label": run.label})
-    target = folder / FOLDER / f"{run.identity}-{state.epoch}.safetensors"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
-    _sync(target.parent)
+    target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
+    files.write(target, content)
     return CheckpointRecord(
         identity=run.identity,
         trajectory=run.trajectory,
@@ -44,7 +33,7 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
 
 def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     """Fill `state` from a checkpoint. Raises TiebreakError when the file is not the one that was written."""
-    path = folder / FOLDER / record.file
+    path = folder / CHECKPOINTS / record.file
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -64,11 +53,3 @@ def _tensors(state: State) -> dict[str, Tensor]:
         tensors |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
     return tensors
 
-
-def _sync(folder: Path) -> None:
-    """Make the rename survive a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

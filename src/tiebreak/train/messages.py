@@ -23,6 +23,17 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Begun:
+    """What is about to be trained: label, epochs and epochs done already, by identity. Said by the driver itself."""
+
+    labels: dict[str, str]
+    epochs: dict[str, int]
+    done: dict[str, float]
+    stored: int  # runs that have their result already
+    workers: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """How many epochs of the run are done, as a fraction."""
 
@@ -60,8 +71,8 @@ class Stop:
     text: str
 
 
-Message = Progress | EpochDone | RunEnded | Note | Stop
-KINDS = {kind.__name__: kind for kind in (Progress, EpochDone, RunEnded, Note, Stop)}
+Message = Begun | Progress | EpochDone | RunEnded | Note | Stop
+KINDS = {kind.__name__: kind for kind in (Begun, Progress, EpochDone, RunEnded, Note, Stop)}
 
 
 def encode(message: Message) -> str:

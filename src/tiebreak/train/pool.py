@@ -6,7 +6,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import IO
 
 from tiebreak.errors import TiebreakError
@@ -16,7 +16,7 @@ Worker = subprocess.Popen[str]
 Lines = queue.SimpleQueue[tuple[Worker, str]]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int) -> Iterator[Message]:
+def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None]:
     """The messages of all jobs, as they come. Workers are stopped when the iterator is closed, whatever the reason."""
     waiting = list(reversed(jobs))
     lines: Lines = queue.SimpleQueue()

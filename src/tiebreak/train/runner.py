@@ -6,19 +6,18 @@ It is the only writer of the store and imports no torch: training happens in wor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
+from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
-from tiebreak.runs import Plan, Run
-from tiebreak.train.messages import EpochDone, Job, Message, Note, Progress, RunEnded, Stop
+from tiebreak.runs import Plan, Run, evaluation_key
+from tiebreak.train.messages import Begun, EpochDone, Job, Message, RunEnded, Stop
 from tiebreak.train.pool import run_jobs
-
-CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,18 +38,14 @@ class Machine:
 def missing(plan: Plan, store: Store) -> list[Run]:
     """The runs without a result. A run that failed is tried again; one that diverged is a result."""
     records = store.records()
-    wanted = []
-    for identity, run in plan.runs.items():
-        record = records.runs.get(identity)
-        if record is None or record.status == "failed" or (record.status == "done" and _unevaluated(run, records.finals.get(identity, {}))):
-            wanted.append(run)
-    return wanted
 
+    def has_result(run: Run) -> bool:
+        record, finals = records.runs.get(run.identity), records.finals.get(run.identity, {})
+        if record is None or record.status == "failed":
+            return False
+        return record.status == "diverged" or all(evaluation_key(item) in finals for item in run.evaluations)
 
-def _unevaluated(run: Run, finals: Iterable[str]) -> bool:
-    from tiebreak.runs import evaluation_key
-
-    return any(evaluation_key(evaluation) not in finals for evaluation in run.evaluations)
+    return [run for run in plan.runs.values() if not has_result(run)]
 
 
 def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Callable[[Message], None]) -> int:
@@ -59,7 +54,8 @@ def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Callable[[Mes
     with closing(store):
         runs = missing(plan, store)
         kept = store.checkpoints()
-        data_dir = str(machine.data_dir) if machine.data_dir else None
+        _sweep(folder, kept)
+        data_dir = str(machine.data_dir.resolve()) if machine.data_dir else None
         jobs = [
             Job(
                 run=run.model_dump(mode="json"),
@@ -70,11 +66,28 @@ def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Callable[[Mes
             )
             for run in runs
         ]
-        with closing(run_jobs(jobs, machine.processes())) as messages:  # type: ignore[type-var]
+        listen(
+            Begun(
+                labels={run.identity: run.label for run in runs},
+                epochs={run.identity: run.epochs for run in runs},
+                done={run.identity: max((state.epoch for state in resumable(run, kept)), default=0) for run in runs},
+                stored=len(plan.runs) - len(runs),
+                workers=min(machine.processes(), len(runs)),
+            )
+        )
+        with closing(run_jobs(jobs, machine.processes())) as messages:
             for message in messages:
                 keep(store, folder, message)
                 listen(message)
     return len(runs)
+
+
+def _sweep(folder: Path, kept: list[CheckpointRecord]) -> None:
+    """Remove files that a killed process wrote but could not have acknowledged."""
+    known = {record.file for record in kept}
+    for path in (folder / CHECKPOINTS).glob("*") if (folder / CHECKPOINTS).is_dir() else ():
+        if path.name not in known:
+            path.unlink()
 
 
 def resumable(run: Run, kept: list[CheckpointRecord]) -> tuple[CheckpointRecord, ...]:

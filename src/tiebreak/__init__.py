@@ -1,0 +1,56 @@
+"""Tiebreak settles whether one neural-network design is really better than another, by how much and at what cost.
+
+>>> import tiebreak as tb
+>>> study = tb.Study.load("pooling").quickened()
+>>> result = tb.run(study, "runs/pooling")      # doctest: +SKIP
+>>> result.verdict.answer                       # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tiebreak.api import Result, open_result, run
+    from tiebreak.errors import TiebreakError
+    from tiebreak.plan import make_plan
+    from tiebreak.scores import compare_scores, read_scores
+    from tiebreak.study import Study
+
+__version__ = "0.1.0"
+
+# Imported when first asked for, so that `import tiebreak` and `tiebreak --help` stay quick.
+_HOMES = {
+    "Result": "tiebreak.api",
+    "Study": "tiebreak.study",
+    "TiebreakError": "tiebreak.errors",
+    "compare_scores": "tiebreak.scores",
+    "make_plan": "tiebreak.plan",
+    "open_result": "tiebreak.api",
+    "read_scores": "tiebreak.scores",
+    "run": "tiebreak.api",
+}
+
+__all__ = [
+    "Result",
+    "Study",
+    "TiebreakError",
+    "__version__",
+    "compare_scores",
+    "make_plan",
+    "open_result",
+    "read_scores",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tiebreak' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

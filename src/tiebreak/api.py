@@ -1,0 +1,99 @@
+"""The whole way in one call: study, plan, records, verdict, report. The command line calls the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiebreak import files, study_file
+from tiebreak.errors import TiebreakError
+from tiebreak.plan import find_plan
+from tiebreak.report import document
+from tiebreak.results.lock import locked
+from tiebreak.results.record import Records
+from tiebreak.results.store import Store
+from tiebreak.results.verdict import VERDICT_FILE, Verdict
+from tiebreak.runs import PLAN_FILE, Plan
+from tiebreak.study import Study
+from tiebreak.train.messages import Message, Note
+from tiebreak.train.runner import Machine, train_plan
+from tiebreak.verdict import make_verdict
+from tiebreak.watch import Watch
+
+STUDY_FILE = "study.toml"
+Listener = Callable[[Message], None]
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a results folder holds. In a notebook it shows the answer and the tables."""
+
+    folder: Path
+    study: Study
+    plan: Plan
+    records: Records
+    verdict: Verdict
+
+    @property
+    def report(self) -> Path:
+        """The HTML report."""
+        return self.folder / document.HTML_FILE
+
+    def _repr_html_(self) -> str:
+        return document.fragment(self.verdict)
+
+
+def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
+    """Write the resolved study and its plan into the folder; an unchanged plan is reused."""
+    other = folder / STUDY_FILE
+    if other.is_file():
+        stored = study_file.parse(Study, study_file.read_text(other), str(other))
+        if stored.name != study.name:
+            raise TiebreakError(f"{folder}: holds the study {stored.name!r}, not {study.name!r}; give another --out")
+    plan = find_plan(study, folder, data_dir)
+    files.write(folder / STUDY_FILE, study_file.to_toml(study))
+    files.write(folder / PLAN_FILE, plan.model_dump_json(indent=1) + "\n")
+    return plan
+
+
+def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
+    """Train what is missing in the folder `out` and answer the study's question.
+
+    `listen` hears every message of the training; without it, progress is shown on the terminal or in the notebook.
+    """
+    if listen is None:
+        from rich.console import Console
+
+        with Watch(Console()) as watch:
+            return run(study, out, machine=machine, listen=watch.hear)
+    folder, machine = Path(out), machine or Machine()
+    with locked(folder, lambda text: listen(Note(text=text))):
+        plan = prepare(study, folder, machine.data_dir)
+        train_plan(plan, folder, machine, listen)
+        return conclude(folder)
+
+
+def conclude(folder: Path) -> Result:
+    """Make the verdict of a folder from its records, and write it and the report where they are not current."""
+    result = open_result(folder)
+    files.write(folder / VERDICT_FILE, result.verdict.to_json())
+    shown = document.inputs_digest(result.plan, result.records, result.verdict)
+    if not document.is_current(folder, shown):
+        document.write_report(folder, result.study, result.plan, result.records, result.verdict)
+    return result
+
+
+def open_result(folder: str | Path) -> Result:
+    """What a results folder holds now: nothing is trained and nothing written."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
+    plan = Plan.read(folder)
+    path = folder / STUDY_FILE
+    study = study_file.parse(Study, study_file.read_text(path), str(path))
+    with closing(Store.open(folder)) as store:
+        records = store.records()
+    return Result(folder, study, plan, records, make_verdict(study, plan, records))
+

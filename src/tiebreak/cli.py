@@ -1,0 +1,290 @@
+"""The command line: parse, call one function, print. Everything heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tiebreak.errors import TiebreakError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tiebreak.study import Study
+
+app = typer.Typer(
+    name="tiebreak",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=(
+        "Is design A really better than design B, by how much, and at what cost?\n\n"
+        "Tiebreak trains both on equal terms, with enough seeds to know. Start with:\n\n"
+        "`tiebreak run pooling --quick` — three minutes, no download, ends with a verdict and a report."
+    ),
+)
+data_app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, get one, check one.")
+app.add_typer(data_app, name="data")
+
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")]
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
+QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
+DataOption = Annotated[str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")]
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Where your data sets are (also: TIEBREAK_DATA).")
+]
+SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
+EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
+]
+
+
+class Device(StrEnum):
+    """Where training happens."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class Goal(StrEnum):
+    """Which scores are better."""
+
+    max = "max"
+    min = "min"
+
+
+def main() -> None:
+    """Run the command line. Bad input: one line on standard error and exit code 2."""
+    try:
+        app()
+    except TiebreakError as error:
+        print(f"tiebreak: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # `tiebreak … | head`
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
+    from tiebreak.study import Study
+
+    study = Study.load(name)
+    study = study.quickened() if quick else study
+    return study.changed(data=data, seeds=seeds, epochs=epochs)
+
+
+@app.command()
+def studies() -> None:
+    """List the built-in studies: the question, the data, the expected time."""
+    from tiebreak.report import terminal
+    from tiebreak.study import Study
+    from tiebreak.study_file import builtin_names
+
+    rows = [Study.load(name) for name in builtin_names()]
+    terminal.print_studies(_console(), [(item.name, item.question, item.data, item.about.time) for item in rows])
+
+
+@app.command()
+def plan(
+    study: StudyArgument,
+    data: DataOption = None,
+    data_dir: DataDirOption = None,
+    seeds: SeedsOption = None,
+    epochs: EpochsOption = None,
+    quick: QuickOption = False,
+    workers: WorkersOption = None,
+) -> None:
+    """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
+    from tiebreak.plan import make_plan, predict
+    from tiebreak.report import terminal
+    from tiebreak.train.runner import Machine
+
+    chosen = _study(study, quick, data, seeds, epochs)
+    planned = make_plan(chosen, data_dir)
+    predicted = predict(planned, data_dir, Machine(workers=workers).processes())
+    terminal.print_plan(_console(), chosen, planned, predicted.seconds)
+    print(f"predicted memory: {predicted.memory / 1e9:.1f} GB")
+
+
+@app.command()
+def run(
+    study: StudyArgument,
+    data: DataOption = None,
+    data_dir: DataDirOption = None,
+    seeds: SeedsOption = None,
+    epochs: EpochsOption = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")] = None,
+    quick: QuickOption = False,
+    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    workers: WorkersOption = None,
+) -> None:
+    """Train what is missing, decide, and write the report.
+
+    The same command continues after an interruption and repeats nothing; more `--seeds` or `--epochs` extend what is
+    there. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
+    report.html.
+    """
+    from tiebreak import api
+    from tiebreak.report import terminal
+    from tiebreak.train.runner import Machine
+    from tiebreak.watch import Watch
+
+    chosen = _study(study, quick, data, seeds, epochs)
+    console, folder = _console(), out or Path("runs") / chosen.name
+    machine = Machine(device=device, workers=workers, data_dir=data_dir)
+    try:
+        with Watch(console) as watch:
+            result = api.run(chosen, folder, machine=machine, listen=watch.hear)
+    except KeyboardInterrupt:
+        print("\ntiebreak: stopped; the same command continues where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
+    terminal.print_verdict(console, result.verdict, result.report)
+
+
+@app.command()
+def verdict(
+    folder: FolderArgument,
+    json: Annotated[bool, typer.Option("--json", help="Print verdict.json, for programs.")] = False,
+) -> None:
+    """Show the answer of a results folder, from what is there now."""
+    from tiebreak import api
+    from tiebreak.report import terminal
+
+    result = api.open_result(folder)
+    if json:
+        print(result.verdict.to_json(), end="")
+    else:
+        terminal.print_verdict(_console(), result.verdict, result.report if result.report.is_file() else None)
+
+
+@app.command()
+def report(folder: FolderArgument) -> None:
+    """Write report.html and report.md anew from the records, complete or not."""
+    from tiebreak import api
+    from tiebreak.report import document
+
+    result = api.conclude(folder)
+    print(document.write_report(folder, result.study, result.plan, result.records, result.verdict))
+
+
+@app.command()
+def status(folder: FolderArgument) -> None:
+    """Show which runs are done, diverged, failed or missing. Never disturbs a run in progress."""
+    from tiebreak import api
+    from tiebreak.report import terminal
+
+    result = api.open_result(folder)
+    terminal.print_status(_console(), result.plan, result.records)
+
+
+@app.command()
+def check(folder: FolderArgument) -> None:
+    """Verify every hash of a results folder: plan, records, checkpoints."""
+    from tiebreak.results.check import check as check_folder
+
+    compared, problems = check_folder(folder)
+    if problems:
+        raise TiebreakError("\n".join(problems))
+    print(f"{folder}: {compared} hashes compared, all as they were written")
+
+
+@app.command()
+def compare(
+    scores: Annotated[Path, typer.Argument(metavar="SCORES.CSV", help="Columns: arm, seed, score.")],
+    margin: Annotated[float, typer.Option(help="The smallest difference that matters.")] = 0.005,
+    goal: Annotated[Goal, typer.Option(help="Whether more or less is better.")] = Goal.max,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Decide between arms from scores that you already have: no training.
+
+    The file has one line per run: `arm,seed,score`. Runs with the same seed are paired.
+    """
+    from tiebreak.report import listings
+    from tiebreak.scores import compare_scores, read_scores
+
+    if not margin > 0:
+        raise TiebreakError(f"--margin {margin:g}: should be above 0, in the unit of the scores")
+    compared = compare_scores(read_scores(scores), goal=goal.value, margin=margin)
+    if json:
+        print(listings.compared_json(compared))
+    else:
+        listings.print_compared(_console(), compared, margin)
+
+
+@app.command()
+def new(name: Annotated[str, typer.Argument(help="The study's name: letters, digits, - and _.")]) -> None:
+    """Write NAME.toml, a commented study file to start from."""
+    from importlib import resources
+
+    from tiebreak import files, study_file
+    from tiebreak.study import Study
+
+    text = (resources.files("tiebreak") / "template.toml").read_text("utf-8").replace("NAME", name)
+    study_file.parse(Study, text, f"study {name}")
+    path = Path(f"{name}.toml")
+    if path.exists():
+        raise TiebreakError(f"{path}: is there already; give another name")
+    files.write(path, text)
+    print(f"{path}: edit it, then `tiebreak plan {path}`")
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDirOption = None) -> None:
+    """List the data sets: what they are, their licence, and where their files are on this machine."""
+    from tiebreak import names
+    from tiebreak.data import fetch
+    from tiebreak.report import listings
+
+    rows = []
+    for name, entry in names.DATA.items():
+        try:
+            found = ", ".join(str(path) for path in fetch.locate(name, data_dir).values()) or "embedded"
+        except TiebreakError:
+            found = "not here"
+        rows.append((name, entry.line, fetch.find_source(name).licence, found))
+    listings.print_data(_console(), rows)
+
+
+@data_app.command("fetch")
+def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")]) -> None:
+    """Download a data set into the cache. The only command that uses the network."""
+    from tiebreak.data import fetch
+    from tiebreak.report import listings
+
+    source = fetch.find_source(name)
+    if not source.files:
+        print(f"{name}: embedded, nothing to fetch")
+        return
+    print(f"{name}: {source.licence}; {source.citation}")
+    with listings.download_bar(_console(), name) as bar:
+        folder = fetch.fetch(source, bar)
+    print(f"{name}: in {folder}, checksums as published")
+
+
+@data_app.command("check")
+def data_check(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")], data_dir: DataDirOption = None) -> None:
+    """Compare the checksums of a data set's files with the published ones, and load it once."""
+    from tiebreak.data import fetch
+    from tiebreak.data.images import load_images
+
+    files = fetch.verify(name, data_dir)
+    loaded = load_images(name, data_dir)
+    for filename, file in files.items():
+        print(f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}")
+    print(f"{name}: {loaded.classes} classes, " + ", ".join(f"{count:,} {split}" for split, count in loaded.sizes.items()))
+    differing = [filename for filename, file in files.items() if not file.official]
+    if differing:
+        raise TiebreakError(f"{', '.join(differing)}: usable, but not the published file: results hold for your copy only")

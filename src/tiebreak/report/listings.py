@@ -1,0 +1,88 @@
+"""Smaller things that the terminal shows: verdicts on given scores, data sets, a download."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.text import Text
+
+from tiebreak.stats import Compared
+
+WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
+
+
+def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
+    """Verdicts on given scores, for programs."""
+    return json.dumps([{"a": a, "b": b, **asdict(result)} for a, b, result in compared], indent=2)
+
+
+def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
+    """Verdicts on given scores, in words: one paragraph per pair."""
+    for a, b, result in compared:
+        line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
+        console.print(line)
+        if result.difference is None:
+            continue
+        interval = f", 95 % interval {result.low:+.4g} to {result.high:+.4g}" if result.low is not None else ""
+        console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {result.seeds} paired seeds"))
+        if result.p is not None:
+            console.print(
+                Text(
+                    f"  p {result.p:.2g}, adjusted {result.p_adjusted:.2g}, sign-flip {result.p_sign_flip:.2g}; "
+                    f"a fresh run of {a} beats one of {b} with chance {result.p_a_better:.2f}"
+                )
+            )
+        if result.seeds_needed:
+            console.print(Text(f"  about {result.seeds_needed} more seeds would decide"))
+        for flag in result.flags:
+            console.print(Text(f"  note: {flag}"))
+
+
+def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
+    """Data sets: name, what it is, licence, where it is."""
+    for name, line, licence, found in rows:
+        console.print(Text.assemble((name, "bold"), f"  {line}"))
+        console.print(Text(f"  {licence}; {found}", style="dim"), soft_wrap=True)
+
+
+class _Bar:
+    """The progress-bar interface that pooch expects, on a rich display."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(name, total=None)
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes to come."""
+        return self._total
+
+    @total.setter
+    def total(self, count: int) -> None:
+        self._total = count
+        self._progress.update(self._task, total=count or None)
+
+    def update(self, count: int) -> None:
+        """So many bytes have come."""
+        self._progress.advance(self._task, count)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        """The download has ended; the display is closed by its owner."""
+
+
+@contextmanager
+def download_bar(console: Console, name: str) -> Iterator[_Bar]:
+    """A live display of one download."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console) as progress:
+        yield _Bar(progress, name)

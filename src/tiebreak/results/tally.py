@@ -1,0 +1,86 @@
+"""Plan and records together: which scores exist, which runs failed, which setting validation chose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tiebreak.results.record import Records
+from tiebreak.runs import Plan
+from tiebreak.study import Setting, Study
+
+Scores = dict[int, float]  # seed -> score
+
+
+@dataclass(frozen=True)
+class Tally:
+    """A reader of one study's results."""
+
+    study: Study
+    plan: Plan
+    records: Records
+
+    def scores(self, arm: str, setting: Setting, metric: str) -> Scores:
+        """The metric of every finished run, by seed: a test metric, or `val_…` and `train_loss…` at the last epoch."""
+        found = {}
+        for seed in range(self.study.seeds):
+            value = self._score(arm, self.plan.arm(arm).run(setting, seed), metric)
+            if value is not None:
+                found[seed] = value
+        return found
+
+    def _score(self, arm: str, identity: str, metric: str) -> float | None:
+        record = self.records.runs.get(identity)
+        if record is None or record.status != "done":
+            return None
+        if not metric.startswith(("val_", "train_")):
+            final = self.records.finals.get(identity, {}).get(self.plan.arm(arm).evaluation)
+            return final.metrics[metric] if final is not None else None
+        run = self.plan.runs[identity]
+        epochs = self.records.epochs[run.trajectory]
+        if metric == "train_loss_running":  # as the reports plotted it: the mean over all epochs so far
+            return float(np.mean([epochs[epoch].metrics["train_loss"] for epoch in range(1, run.epochs + 1)]))
+        return epochs[run.epochs].metrics[metric]
+
+    def outcomes(self, arm: str, setting: Setting, metric: str) -> dict[int, npt.NDArray[np.float32]]:
+        """The metric of every test example [E], by seed, for metrics that are means over examples."""
+        planned = self.plan.arm(arm)
+        found = {}
+        for seed in self.scores(arm, setting, metric):
+            outcomes = self.records.finals[planned.run(setting, seed)][planned.evaluation].outcomes
+            if metric in outcomes:
+                found[seed] = outcomes[metric]
+        return found
+
+    def failed(self, arm: str, setting: Setting) -> int:
+        """How many runs diverged or failed."""
+        return sum(self.status(arm, setting, seed) in ("diverged", "failed") for seed in range(self.study.seeds))
+
+    def status(self, arm: str, setting: Setting, seed: int) -> str:
+        """done, diverged, failed or missing."""
+        record = self.records.runs.get(self.plan.arm(arm).run(setting, seed))
+        return record.status if record is not None else "missing"
+
+    def chosen(self, arm: str) -> dict[str, float]:
+        """The setting with the fewest failed runs and, among those, the best mean on validation. The test set is not
+        looked at. A setting without results is the last choice."""
+        metric, goal = f"val_{self.study.metric}", self.study.goal()
+
+        def rank(setting: Mapping[str, float]) -> tuple[bool, int, float]:
+            values = list(self.scores(arm, setting, metric).values())
+            mean = float(np.mean(values)) if values else 0.0
+            return not values, self.failed(arm, setting), -mean if goal == "max" else mean
+
+        return min(self.study.settings(), key=rank)
+
+    def train_seconds(self, arm: str, setting: Setting) -> float | None:
+        """The mean training clock of a finished run: no evaluation, no checkpoints."""
+        totals = []
+        for seed in self.scores(arm, setting, self.study.metric):
+            run = self.plan.runs[self.plan.arm(arm).run(setting, seed)]
+            epochs = self.records.epochs[run.trajectory]
+            totals.append(sum(epochs[epoch].seconds["train"] for epoch in range(1, run.epochs + 1)))
+        return float(np.mean(totals)) if totals else None

@@ -1,0 +1,229 @@
+"""From records to the verdict: arms at the setting that validation chose, paired by seed, compared by stats.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tiebreak import stats
+from tiebreak.results.record import Records
+from tiebreak.results.tally import Scores, Tally
+from tiebreak.results.verdict import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Verdict
+from tiebreak.runs import Plan
+from tiebreak.study import BestSetting, Claim, Comparison, Interaction, Reported, Setting, Study, setting_label
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a difference: an arm at a setting."""
+
+    arm: str
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Question:
+    """One tested difference: `left` minus `right`, or for an interaction (left - right) minus (left2 - right2)."""
+
+    comparison: Comparison
+    a: str
+    b: str
+    metric: str
+    sides: tuple[Side, ...]
+
+
+def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
+    """The answer that the records give, complete or not."""
+    tally = Tally(study, plan, records)
+    questions = [question for item in study.comparisons for question in _questions(tally, item)]
+    samples = [_sample(tally, question) for question in questions]
+    compared = stats.compare(samples, margin=study.margin)
+    comparisons = tuple(
+        _comparison(tally, question, result) for question, result in zip(questions, compared, strict=True)
+    )
+    designs = tuple(_arm(tally, arm.name) for arm in study.arms)
+    finished = sum(identity in records.runs for identity in plan.runs)
+    flags = [f"{item.name}: {flag}" for item, result in zip(comparisons, compared, strict=True) for flag in result.flags]
+    return Verdict(
+        study=study.name,
+        question=study.question,
+        answer=_answer(study, comparisons),
+        data=study.data,
+        protocol=study.protocol,
+        metric=Metric(name=study.metric, goal=study.goal()),
+        margin=study.margin,
+        planned=len(plan.runs),
+        finished=finished,
+        designs=designs,
+        comparisons=comparisons,
+        reported=tuple(_reported(tally, item) for item in study.reported if matches(study, item)),
+        claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
+        warnings=(*plan.warnings, *_failures(designs), *flags),
+    )
+
+
+def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
+    metric = item.metric or tally.study.metric
+    if isinstance(item, BestSetting):
+        for setting in tally.study.settings():
+            if setting != item.expect:
+                names = [f"{item.arm} at {setting_label(each)}" for each in (item.expect, setting)]
+                yield Question(item, names[0], names[1], metric, (Side(item.arm, item.expect), Side(item.arm, setting)))
+        return
+    sides = tuple(Side(arm, tally.chosen(arm)) for arm in item.arms())
+    if isinstance(item, Interaction):
+        yield Question(item, f"{item.a} - {item.b}", f"{item.c} - {item.d}", metric, sides)
+    else:
+        yield Question(item, item.a, item.b, metric, sides)
+
+
+def _sample(tally: Tally, question: Question) -> stats.Sample:
+    """The scores of the seeds that finished on every side."""
+    scores: list[Scores] = [tally.scores(side.arm, side.setting, question.metric) for side in question.sides]
+    seeds = sorted(set.intersection(*(set(each) for each in scores)))
+    columns = [np.array([each[seed] for seed in seeds]) for each in scores]
+    goal = tally.study.goal(question.metric)
+    if len(columns) == 4:
+        return stats.Sample(a=columns[0] - columns[1], b=columns[2] - columns[3], goal=goal)
+    return stats.Sample(a=columns[0], b=columns[1], goal=goal)
+
+
+def _comparison(tally: Tally, question: Question, result: stats.Compared) -> ComparisonResult:
+    low, high = _examples(tally, question) or (None, None)
+    kind: Literal["pair", "interaction", "setting"] = question.comparison.kind
+    single = kind != "setting" or len(tally.study.settings()) == 2
+    return ComparisonResult(
+        name=question.comparison.name if single else f"{question.comparison.name}: {question.a} vs {question.b}",
+        group=question.comparison.name,
+        kind=kind,
+        primary=question.comparison.primary,
+        a=question.a,
+        b=question.b,
+        metric=question.metric,
+        difference=result.difference,
+        low=result.low,
+        high=result.high,
+        p=result.p,
+        p_adjusted=result.p_adjusted,
+        p_sign_flip=result.p_sign_flip,
+        p_a_better=result.p_a_better,
+        verdict=result.verdict,
+        seeds=result.seeds,
+        seeds_needed=result.seeds_needed,
+        examples_low=low,
+        examples_high=high,
+        sentence=_sentence(question, result, tally.study),
+    )
+
+
+def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
+    """The interval over test examples: would another test set agree?"""
+    found = [tally.outcomes(side.arm, side.setting, question.metric) for side in question.sides]
+    seeds = sorted(set.intersection(*(set(each) for each in found)))
+    if not seeds or len({len(each[seed]) for each in found for seed in seeds}) != 1:
+        return None
+    stacks = [np.stack([each[seed] for seed in seeds]).astype(np.float64) for each in found]
+    if len(stacks) == 4:
+        stacks = [stacks[0] - stacks[1], stacks[2] - stacks[3]]
+    return stats.example_interval(stacks[0], stacks[1])
+
+
+def _sentence(question: Question, result: stats.Compared, study: Study) -> str:
+    a, b, metric = question.a, question.b, question.metric
+    if result.difference is None:
+        return f"{a} and {b} share no finished seed yet."
+    seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
+    evidence = f"{metric} {result.difference:+.4f}, {seeds}"
+    if result.low is not None and result.high is not None:
+        evidence = f"{metric} {result.difference:+.4f}, 95 % interval {result.low:+.4f} to {result.high:+.4f}, {seeds}"
+    if result.verdict == "same":
+        return f"{a} and {b} are the same within ±{study.margin:g} ({evidence})."
+    if result.verdict == "undecided":
+        return f"Undecided between {a} and {b} ({evidence})."
+    winner, loser = (a, b) if result.verdict == "a" else (b, a)
+    verb = "has the larger advantage than" if question.comparison.kind == "interaction" else "is better than"
+    return f"{winner} {verb} {loser} ({evidence})."
+
+
+def _answer(study: Study, comparisons: tuple[ComparisonResult, ...]) -> str:
+    """The primary comparison in words; what is still needed when it is undecided."""
+    primary = [item for item in comparisons if item.primary]
+    answer = " ".join(item.sentence for item in primary)
+    needed = [item.seeds_needed for item in primary if item.verdict == "undecided" and item.seeds_needed]
+    if needed:
+        more = max(needed)
+        answer += f" About {more} more seed{'s' if more > 1 else ''} would decide (--seeds {study.seeds + more})."
+    return answer
+
+
+def _arm(tally: Tally, name: str) -> ArmResult:
+    setting, planned = tally.chosen(name), tally.plan.arm(name)
+    scores = tally.scores(name, setting, tally.study.metric)
+    estimate = stats.estimate(list(scores.values()))
+    missing = sum(tally.status(name, setting, seed) == "missing" for seed in range(tally.study.seeds))
+    return ArmResult(
+        name=name,
+        design=planned.design,
+        parameters=planned.parameters,
+        flops=planned.flops,
+        setting=setting,
+        seeds=len(scores),
+        failed=tally.failed(name, setting),
+        missing=missing,
+        mean=estimate.mean,
+        sd=estimate.sd,
+        low=estimate.low,
+        high=estimate.high,
+        train_seconds=tally.train_seconds(name, setting),
+    )
+
+
+def _failures(designs: tuple[ArmResult, ...]) -> list[str]:
+    return [
+        f"{arm.name}: {arm.failed} of {arm.seeds + arm.failed + arm.missing} runs at {setting_label(arm.setting)} diverged or failed and are not in its mean"
+        for arm in designs
+        if arm.failed
+    ]
+
+
+def matches(study: Study, item: Claim | Reported) -> bool:
+    """Whether the study runs under the protocol that a claim or a reported figure belongs to."""
+    return (item.data, item.protocol, item.epochs) == (study.data, study.protocol, study.budget.epochs)
+
+
+def _reported(tally: Tally, item: Reported) -> ReportedResult:
+    scores = list(tally.scores(item.arm, item.setting, item.metric).values())
+    interval = stats.prediction_interval(scores)
+    low, high = interval or (None, None)
+    return ReportedResult(
+        source=item.source,
+        what=item.what,
+        value=item.value,
+        mean=stats.estimate(scores).mean,
+        low=low,
+        high=high,
+        inside=interval[0] <= item.value <= interval[1] if interval else None,
+        seeds=len(scores),
+    )
+
+
+def _claim(study: Study, claim: Claim, comparisons: tuple[ComparisonResult, ...]) -> ClaimResult:
+    """Holds when every difference it rests on went its way, fails when one was decided otherwise."""
+    own = [item for item in comparisons if item.group == claim.comparison]
+    leans: Literal["holds", "fails", "undecided"] = "undecided"
+    if all(item.verdict == claim.expect for item in own):
+        leans = "holds"
+    elif any(item.verdict not in (claim.expect, "undecided") for item in own):
+        leans = "fails"
+    why = " ".join(item.sentence for item in own)
+    ran = all(item.seeds for item in own)
+    if not ran:
+        return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict="not run here", leans=None, why=why)
+    if not matches(study, claim):
+        here = f"{study.data}, {study.protocol}, {study.budget.epochs} epochs"
+        why = f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {why}"
+        return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict="hint", leans=leans, why=why)
+    return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict=leans, leans=None, why=why)

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import sample_report
+
+from tiebreak.report import document
+from tiebreak.report.evidence import Evidence
+
+ATTACK = '<script>alert("x")</script> & | `code` *bold*'
+EVERY = [sample_report.complete, sample_report.partial, sample_report.empty, sample_report.with_reported]
+
+
+def page(evidence: Evidence) -> str:
+    return document.html(evidence.study, evidence.plan, evidence.records, evidence.verdict)
+
+
+def text(evidence: Evidence) -> str:
+    return document.markdown(evidence.study, evidence.plan, evidence.records, evidence.verdict)
+
+
+def attacked() -> Evidence:
+    """Every free text that a study, the data or a run can bring is hostile."""
+    whole = sample_report.partial()
+    verdict = whole.verdict.model_copy(
+        update={
+            "question": ATTACK,
+            "answer": ATTACK,
+            "warnings": (ATTACK,),
+            "claims": tuple(claim.model_copy(update={"text": ATTACK, "why": ATTACK}) for claim in whole.verdict.claims),
+            "comparisons": tuple(
+                item.model_copy(update={"name": ATTACK, "sentence": ATTACK, "a": ATTACK, "b": ATTACK})
+                for item in whole.verdict.comparisons
+            ),
+            "reported": tuple(
+                item.model_copy(update={"source": ATTACK, "what": ATTACK})
+                for item in sample_report.with_reported().verdict.reported[:2]
+            ),
+        }
+    )
+    data = whole.plan.data.model_copy(update={"licence": ATTACK, "citation": ATTACK})
+    terms = (whole.plan.terms[0].model_copy(update={"name": ATTACK, "value": ATTACK}),)
+    plan = whole.plan.model_copy(update={"data": data, "terms": terms})
+    runs = {
+        key: dataclasses.replace(item, reason=ATTACK, provenance={ATTACK: ATTACK})
+        for key, item in whole.records.runs.items()
+    }
+    return Evidence(
+        study=whole.study, plan=plan, records=dataclasses.replace(whole.records, runs=runs), verdict=verdict
+    )
+
+
+class Outline(HTMLParser):
+    """Checks that tags are closed in order, and collects ids, references and what would be loaded."""
+
+    void = frozenset({"meta", "br", "link", "img", "hr"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.tags: set[str] = set()
+        self.headings: list[int] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag not in self.void:
+            self.open.append(tag)
+        if re.fullmatch(r"h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+        for key, value in attrs:
+            if key == "id" and value:
+                self.ids.append(value)
+            if key in ("href", "src", "aria-labelledby") and value:
+                self.links.append(value)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in self.void:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_the_page_is_well_formed_and_needs_nothing_else(make: object) -> None:
+    assert callable(make)
+    written = page(make())
+    outline = Outline()
+    outline.feed(written)
+    assert outline.open == []
+    assert len(outline.ids) == len(set(outline.ids))
+    assert all(link.removeprefix("#") in outline.ids for link in outline.links)
+    assert not outline.tags & {"script", "link", "img", "iframe", "object"}
+    assert not re.search(r"https?://|@import|url\((?!#)", written)
+    assert outline.headings[0] == 1
+    assert all(later - former <= 1 for former, later in zip(outline.headings, outline.headings[1:], strict=False))
+
+
+def test_the_first_screen_holds_question_answer_difference_seeds_and_cost() -> None:
+    evidence = sample_report.complete()
+    first, _, _ = page(evidence).partition("</header>")
+    for expected in (
+        evidence.study.question,
+        evidence.verdict.answer,
+        "+0.023",
+        "10 of 10",
+        "225,612",
+        "min",
+        "±0.005",
+    ):
+        assert expected in first
+    assert first.count('class="chart"') == 2  # one for phones, one for pages
+
+
+def test_everything_asked_for_is_on_the_page() -> None:
+    written = page(sample_report.with_reported())
+    headings = re.findall(r"<h2[^>]*>([^<]+)</h2>", written)
+    assert headings == [
+        "What was compared",
+        "Comparisons",
+        "Learning curves",
+        "Settings tried",
+        "Seed by seed",
+        "Published figures against our runs",
+        "Claims",
+        "What was held equal",
+        "Failed and missing runs",
+        "Where the numbers come from",
+    ]
+    assert "95 % t interval of that mean" in written
+    assert "neither confirms nor refutes" in written
+    assert "2.13.0+cpu" in written
+    assert "CC BY-SA 3.0" in written
+    assert "tiebreak run study.toml" in written
+    assert "−0.0" in page(sample_report.partial())  # a true minus sign
+
+
+def test_no_section_for_what_does_not_exist() -> None:
+    assert "Published figures" not in page(sample_report.complete())
+    assert "Published figures" not in text(sample_report.complete())
+    assert "None: every planned run finished" in page(sample_report.complete())
+
+
+@pytest.mark.parametrize("render", [page, text])
+def test_missing_and_failed_runs_are_named(render: object) -> None:
+    assert callable(render)
+    written = render(sample_report.partial())
+    for expected in ("78 of 90 planned runs", "train_loss is nan", "5 of 10", "not started", "2 of 3 epochs trained"):
+        assert expected in written
+    assert "missing" in render(sample_report.empty())
+
+
+def test_everything_from_data_and_study_files_is_escaped() -> None:
+    written = page(attacked())
+    assert "<script" not in written
+    assert "&lt;script&gt;" in written
+    assert "<script" not in document.fragment(attacked().verdict)
+    markdown = text(attacked())
+    assert "<script" not in markdown
+    assert "*bold*" not in markdown.replace(r"\*", "")
+    for line in markdown.splitlines():
+        if line.startswith("|"):
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            assert cells in (5, 6, 8, 10, 12)
+
+
+def test_a_study_question_cannot_inject() -> None:
+    study = sample_report.quick_study()
+    study = study.model_validate({**study.model_dump(), "question": "Is <script>alert(1)</script> better?"})
+    plan = sample_report.make_plan(study)
+    records = sample_report.make_records(study, plan)
+    verdict = sample_report.make_verdict(study, plan, records)
+    written = document.html(study, plan, records, verdict)
+    assert "Is &lt;script&gt;alert(1)&lt;/script&gt; better?" in written
+    assert "<script" not in written
+
+
+def test_the_fragment_is_small_and_complete() -> None:
+    verdict = sample_report.complete().verdict
+    written = document.fragment(verdict)
+    assert len(written) < 10_000
+    for expected in (verdict.answer, "unpadded", "pool vs strided", "+0.023"):
+        assert expected in written
+    assert "0 of 90 planned runs" in document.fragment(sample_report.empty().verdict)
+
+
+def test_both_files_are_written_whole_and_known_to_be_current(tmp_path: Path) -> None:
+    evidence = sample_report.complete()
+    digest = document.inputs_digest(evidence.plan, evidence.records, evidence.verdict)
+    folder = tmp_path / "results"
+    assert not document.is_current(folder, digest)
+    path = document.write_report(folder, evidence.study, evidence.plan, evidence.records, evidence.verdict)
+    assert path == folder / "report.html"
+    assert sorted(item.name for item in folder.iterdir()) == ["report.html", "report.md"]
+    assert document.is_current(folder, digest)
+    assert not document.is_current(folder, "0" * 20)
+    (folder / "report.md").unlink()
+    assert not document.is_current(folder, digest)
+
+
+def test_a_failed_write_leaves_the_old_report(tmp_path: Path) -> None:
+    evidence = sample_report.complete()
+    document.write_report(tmp_path, evidence.study, evidence.plan, evidence.records, evidence.verdict)
+    before = (tmp_path / "report.html").read_bytes()
+    broken = evidence.verdict.model_copy(update={"comparisons": ()})
+    with pytest.raises(StopIteration):
+        document.write_report(tmp_path, evidence.study, evidence.plan, evidence.records, broken)
+    assert (tmp_path / "report.html").read_bytes() == before
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["report.html", "report.md"]
+
+
+def test_the_digest_sees_every_shown_change_and_nothing_else() -> None:
+    evidence = sample_report.complete()
+    plan, records, verdict = evidence.plan, evidence.records, evidence.verdict
+    digest = document.inputs_digest(plan, records, verdict)
+    assert document.inputs_digest(plan, records, verdict.model_copy(update={"answer": "other"})) != digest
+    identity = next(iter(records.runs))
+    runs = {**records.runs, identity: dataclasses.replace(records.runs[identity], reason="other")}
+    assert document.inputs_digest(plan, dataclasses.replace(records, runs=runs), verdict) != digest
+    final = records.finals[identity]["default"]
+    others = {"x": {"default": final}}  # a run of another study in the same store
+    finals = {**records.finals, **others}
+    assert document.inputs_digest(plan, dataclasses.replace(records, finals=finals), verdict) == digest
+
+
+def test_reading_the_digest_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, pathlib; from tiebreak.report import document, terminal; "
+        "document.is_current(pathlib.Path('nowhere'), 'x'); "
+        "print([name for name in ('torch', 'matplotlib', 'jinja2', 'scipy.stats') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

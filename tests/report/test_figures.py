@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from xml.etree import ElementTree
+
+import pytest
+import sample_report
+
+from tiebreak.report import drawing, figures, tables, view
+from tiebreak.report.evidence import Evidence, Point, Sides
+
+LARGEST_FIGURE = 60_000
+
+
+def _all(evidence: Evidence) -> dict[str, str]:
+    found = view.pictures(evidence)
+    panels = {f"reported {panel.quantity}": panel.svg for panel in found["reported_panels"]}
+    names = ("validation_curves", "loss_curves", "setting_grid", "paired_seeds")
+    return {**found["difference"], **panels, **{name: found[name] for name in names}}
+
+
+def test_every_figure_is_small_labelled_and_takes_its_colours_from_the_page() -> None:
+    drawn = _all(sample_report.with_reported())
+    assert len(drawn) == 9
+    for svg in drawn.values():
+        root = ElementTree.fromstring(svg)
+        assert len(svg) < LARGEST_FIGURE
+        assert (root.tag, root.get("role")) == ("svg", "img")
+        assert root.get("aria-label")
+        assert "currentColor" in svg
+        assert not re.search(r"https?://|<style|<metadata|xmlns|#0[1-4]0[1-4]0[1-4]", svg)
+
+
+def test_text_is_at_least_11_pixels() -> None:
+    for svg in _all(sample_report.with_reported()).values():
+        sizes = [int(size) for size in re.findall(r"font-size: (\d+)px", svg)]
+        assert sizes
+        assert min(sizes) >= 11
+
+
+def test_the_same_numbers_draw_the_same_bytes() -> None:
+    assert _all(sample_report.partial()) == _all(sample_report.partial())
+
+
+def test_references_are_unique_on_the_page_and_resolve() -> None:
+    drawn = "".join(_all(sample_report.with_reported()).values())
+    names = re.findall(r'id="([^"]+)"', drawn)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'href="#([^"]+)"', drawn) + re.findall(r"url\(#([^)]+)\)", drawn)) <= set(names)
+
+
+def test_without_data_there_is_no_figure() -> None:
+    assert set(_all(sample_report.empty()).values()) == {""}
+
+
+def test_one_colour_and_marker_for_each_arm() -> None:
+    looks = [(drawing.colour(index), drawing.marker(index), drawing.swatch(index)) for index in range(30)]
+    assert len(set(looks)) == 30
+    assert len(drawing.PALETTE) == len(drawing.MARKERS) == len(drawing.SWATCHES)
+    curves = figures.learning_curves(
+        [figures.Curve(arm="x", index=3, points=[Point(epoch=1, mean=0.5, low=0.5, high=0.5, n=1)])],
+        name="one",
+        quantity="loss",
+    )
+    assert drawing.colour(3) in curves
+
+
+@pytest.mark.parametrize(("goal", "left"), [("max", "strided"), ("min", "pool")])
+def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
+    item = sample_report.complete().verdict.primary
+    svg = figures.difference_bar(item, margin=0.005, goal="max" if goal == "max" else "min")
+    assert f"← {left} better" in svg
+
+
+def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
+    item = sample_report.complete().verdict.primary.model_copy(update={"low": None, "high": None})
+    assert "+0.023" in figures.difference_bar(item, margin=0.005, goal="max", by_seed=[0.02])
+
+
+def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:
+    names = Sides(a="<script>$x_1$", b="b\x00\x1b[31m", places=(0, 1), scores=({0: 0.5}, {0: 0.4}))
+    svg = figures.paired_seeds(names, quantity='"><b>')
+    assert "<script>" not in svg
+    assert "&lt;script&gt;$x_1$" in svg
+    assert "\x1b" not in svg
+    assert ElementTree.fromstring(svg).get("aria-label", "").startswith('"><b> by seed')
+
+
+def test_letters_that_the_font_lacks_are_left_to_the_browser() -> None:
+    rows = tables.reported_rows(sample_report.with_reported())[:1]
+    row = dataclasses.replace(rows[0], source="王小明", what="x" * 200)
+    svg = figures.reported_figures([row], name="r", quantity="accuracy")
+    assert "王小明" in svg
+    assert "…" in svg
+
+
+def test_many_seeds_and_settings_stay_small() -> None:
+    pairs = {seed: (0.5 + seed / 5000, 0.5 - seed / 5000) for seed in range(1000)}
+    scores = tuple({seed: pair[side] for seed, pair in pairs.items()} for side in (0, 1))
+    svg = figures.paired_seeds(Sides(a="a", b="b", places=(0, 1), scores=(scores[0], scores[1])), quantity="accuracy")
+    assert len(svg) < LARGEST_FIGURE
+    row = tables.setting_rows(sample_report.complete())[0]
+    rows = [dataclasses.replace(row, setting=f"lr={number}", scores=(0.5, 0.6) * 50) for number in range(60)]
+    assert len(figures.setting_grid(rows, quantity="accuracy")) < LARGEST_FIGURE
+    curve = [Point(epoch=epoch, mean=1 / epoch, low=0.9 / epoch, high=1.1 / epoch, n=10) for epoch in range(1, 501)]
+    curves = [figures.Curve(arm=str(index), index=index, points=curve) for index in range(4)]
+    assert len(figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
+
+
+def test_an_interaction_is_drawn_as_two_differences() -> None:
+    whole = sample_report.complete()
+    question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "unpadded", "d": "other"}
+    arms = [*(arm.model_dump() for arm in whole.study.arms), {"name": "other", "design": "cnn-pool"}]
+    study = whole.study.model_validate(
+        {**whole.study.model_dump(), "arms": arms, "comparisons": [question], "claims": [], "reported": []}
+    )
+    primary = whole.verdict.primary.model_copy(update={"kind": "interaction", "name": "four"})
+    verdict = whole.verdict.model_copy(update={"comparisons": (primary,)})
+    evidence = dataclasses.replace(whole, study=study, verdict=verdict)
+    assert evidence.sides().a == "pool - strided"
+    assert evidence.sides().pairs == {}  # no run of `other` in the plan
+    assert view.pictures(evidence)["paired_seeds"] == ""
