@@ -4,6 +4,8 @@ import itertools
 import math
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -490,3 +492,36 @@ def test_importing_is_light() -> None:
     code = f"import sys, tiebreak.stats, tiebreak.scores; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_example_of_the_documentation_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
+    code, shown = (page.split(f"```{kind}\n")[1].split("```")[0] for kind in ("python", "text"))
+    exec(compile(code, "docs/statistics.md", "exec"), {})
+    assert capsys.readouterr().out == shown
+
+
+def test_the_tables_of_the_documentation_are_true() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
+    effects = (1.0, 0.75, 0.5, 0.25)
+
+    def row(name: str, chance: Callable[[float, int], float]) -> str:
+        totals = (next(n for n in range(2, 500) if chance(effect, n) >= 0.8) for effect in effects)
+        return f"| {name} | {' | '.join(map(str, totals))} |"
+
+    for m, name in ((1, "1 comparison"), (3, "3 comparisons"), (6, "6 comparisons")):
+        assert row(name, lambda effect, n, m=m: power(effect, 1.0, n, 0.05 / m)) in page  # type: ignore[misc]
+    name = "`same`, when the truth is 0 and the margin is that"
+    assert row(name, lambda effect, n: equivalence_power(0.0, 1.0, n, effect)) in page
+    assert "| comparisons in the study | 1 | 2–3 | 4–6 | 7–12 | 13–25 |" in page
+    assert f"| least seeds | {' | '.join(str(least_seeds(m)) for m in (1, 3, 6, 12, 25))} |" in page
+    assert [least_seeds(m) for m in (2, 4, 7, 13)] == [least_seeds(m) for m in (3, 6, 12, 25)]
+
+
+@pytest.mark.parametrize("n", [6, 9, 15])
+def test_interval_and_p_agree_at_the_very_boundary(n: int) -> None:
+    critical = float(scipy.stats.t.isf(0.025, n - 1))
+    for step in range(-40, 41):
+        result = compare([differing(with_t(critical * (1 + step * 1e-16), n))], margin=1e-6)[0]
+        assert result.low is not None
+        assert (result.low >= 0) == ((result.p_adjusted or 0) <= 0.05)

@@ -96,4 +96,3 @@ def open_result(folder: str | Path) -> Result:
     with closing(Store.open(folder)) as store:
         records = store.records()
     return Result(folder, study, plan, records, make_verdict(study, plan, records))
-

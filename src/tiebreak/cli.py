@@ -32,10 +32,14 @@ app = typer.Typer(
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, get one, check one.")
 app.add_typer(data_app, name="data")
 
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")]
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")
+]
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
 QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
-DataOption = Annotated[str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")]
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")
+]
 DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="Where your data sets are (also: TIEBREAK_DATA).")
 ]
@@ -126,7 +130,9 @@ def run(
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
-    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
+    ] = None,
     quick: QuickOption = False,
     device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
     workers: WorkersOption = None,
@@ -275,7 +281,9 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
 
 
 @data_app.command("check")
-def data_check(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")], data_dir: DataDirOption = None) -> None:
+def data_check(
+    name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")], data_dir: DataDirOption = None
+) -> None:
     """Compare the checksums of a data set's files with the published ones, and load it once."""
     from tiebreak.data import fetch
     from tiebreak.data.images import load_images
@@ -283,8 +291,14 @@ def data_check(name: Annotated[str, typer.Argument(help="See `tiebreak data list
     files = fetch.verify(name, data_dir)
     loaded = load_images(name, data_dir)
     for filename, file in files.items():
-        print(f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}")
-    print(f"{name}: {loaded.classes} classes, " + ", ".join(f"{count:,} {split}" for split, count in loaded.sizes.items()))
+        print(
+            f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}"
+        )
+    print(
+        f"{name}: {loaded.classes} classes, " + ", ".join(f"{count:,} {split}" for split, count in loaded.sizes.items())
+    )
     differing = [filename for filename, file in files.items() if not file.official]
     if differing:
-        raise TiebreakError(f"{', '.join(differing)}: usable, but not the published file: results hold for your copy only")
+        raise TiebreakError(
+            f"{', '.join(differing)}: usable, but not the published file: results hold for your copy only"
+        )

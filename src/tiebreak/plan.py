@@ -71,7 +71,9 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         arms.append(planned)
         for identity, run in own.items():
             shared = runs.get(identity, run)
-            evaluations = tuple({evaluation_key(item): item for item in (*shared.evaluations, *run.evaluations)}.values())
+            evaluations = tuple(
+                {evaluation_key(item): item for item in (*shared.evaluations, *run.evaluations)}.values()
+            )
             runs[identity] = shared.model_copy(update={"evaluations": evaluations})
     return Plan(
         study=study.name,
@@ -97,7 +99,9 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
 
     design = catalog.DESIGNS[arm.design]
     build = complete(names.DESIGNS[arm.design].options, arm.build)
-    evaluation = {key: value for key, value in arm.evaluation.items() if value != names.TASKS[study.task].evaluation[key].default}
+    evaluation = {
+        key: value for key, value in arm.evaluation.items() if value != names.TASKS[study.task].evaluation[key].default
+    }
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
     for setting in study.settings():
@@ -169,12 +173,24 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
         Term(name="task options", equal=options.count(options[0]) == len(options), value=_shown(options)),
         Term(name="budget", equal=len(epochs) == 1, value=f"{_list(epochs)} epochs, batches of {study.budget.batch}"),
         Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
-        Term(name="untuned hyper-parameters", equal=fixed.count(fixed[0]) == len(fixed), value=f"{study.optimiser.kind}, {study.optimiser.schedule.kind} schedule"),
-        Term(name="seeds", equal=True, value=f"{study.seeds} per arm and setting, paired: one data order and one set of random streams per seed"),
+        Term(
+            name="untuned hyper-parameters",
+            equal=fixed.count(fixed[0]) == len(fixed),
+            value=f"{study.optimiser.kind}, {study.optimiser.schedule.kind} schedule",
+        ),
+        Term(
+            name="seeds",
+            equal=True,
+            value=f"{study.seeds} per arm and setting, paired: one data order and one set of random streams per seed",
+        ),
         Term(name="selection", equal=True, value="the setting with the best mean on validation, last epoch"),
         Term(name="test set", equal=True, value="evaluated once per run after its last epoch, never used to choose"),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
-        Term(name="multiply-adds per example", equal=len(flops) == 1, value=_list({None if count is None else count // 2 for count in flops})),
+        Term(
+            name="multiply-adds per example",
+            equal=len(flops) == 1,
+            value=_list({None if count is None else count // 2 for count in flops}),
+        ),
     )
 
 
@@ -196,10 +212,13 @@ def warnings(study: Study, official: bool | None) -> list[str]:
     count = comparison_count(study)
     if study.seeds < least_seeds(count):
         found.append(
-            f"{study.seeds} seeds cannot decide {count} comparison{'s' if count > 1 else ''}: at least {least_seeds(count)} are needed (--seeds {least_seeds(count)})"
+            f"{study.seeds} seed{'s' if study.seeds > 1 else ''} cannot decide {count} "
+            f"comparison{'s' if count > 1 else ''}: at least {least_seeds(count)} are needed (--seeds)"
         )
     if official is False:
-        found.append(f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy")
+        found.append(
+            f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
+        )
     return found
 
 

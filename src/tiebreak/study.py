@@ -19,7 +19,18 @@ from tiebreak.study_rules import setting_label
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=60)]
 Setting = Mapping[str, float]
 
-__all__ = ["Arm", "BestSetting", "Claim", "Comparison", "Interaction", "Pair", "Reported", "Setting", "Study", "setting_label"]
+__all__ = [
+    "Arm",
+    "BestSetting",
+    "Claim",
+    "Comparison",
+    "Interaction",
+    "Pair",
+    "Reported",
+    "Setting",
+    "Study",
+    "setting_label",
+]
 
 
 class Strict(BaseModel):
@@ -269,17 +280,13 @@ class Study(Strict):
 
     def quickened(self) -> Study:
         """The small version, as the study's `[quick]` table says."""
-        quick = self.quick.model_dump(exclude_none=True)
-        budget = {**self.budget.model_dump(), **{key: quick.pop(key) for key in ("epochs", "batch") if key in quick}}
+        quick: dict[str, Any] = self.quick.model_dump(exclude_none=True)
+        budget = self.budget.model_dump() | {key: quick.pop(key) for key in ("epochs", "batch") if key in quick}
         return self._replace({**quick, "budget": budget})
 
     def _replace(self, changes: Mapping[str, Any]) -> Study:
-        text = study_file.to_toml(self)
-        whole = {**study_file.tomllib.loads(text), **changes}
-        try:
-            return Study.model_validate(whole)
-        except study_file.ValidationError as error:
-            raise TiebreakError(f"study {self.name}: {study_file.explain(error)}") from None
+        whole = {**self.model_dump(mode="json", exclude_none=True), **changes}
+        return study_file.validate(Study, whole, f"study {self.name}")
 
 
 def _named(item: Any, count: int) -> Any:

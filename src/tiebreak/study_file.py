@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import tomli_w
 from pydantic import BaseModel, ValidationError
@@ -47,9 +48,16 @@ def read_text(path: Path) -> str:
 def parse(model: type[ModelT], text: str, where: str) -> ModelT:
     """The model that `text` describes, or a TiebreakError that names the file and the key."""
     try:
-        return model.model_validate(tomllib.loads(text))
+        content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TiebreakError(f"{where}: not valid TOML: {error}") from None
+    return validate(model, content, where)
+
+
+def validate(model: type[ModelT], content: Mapping[str, Any], where: str) -> ModelT:
+    """The model that `content` describes, or a TiebreakError that names `where` and the key."""
+    try:
+        return model.model_validate(content)
     except ValidationError as error:
         raise TiebreakError(f"{where}: {explain(error)}") from None
 

@@ -5,6 +5,7 @@ Every rule raises ValueError with the key at the front; the reader adds the file
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,9 @@ def _check_comparisons(study: Study, task: names.TaskName) -> None:
     _unique("comparisons", [item.name for item in study.comparisons])
     primary = sum(item.primary for item in study.comparisons)
     if primary != 1:
-        raise ValueError(f"comparisons: exactly one is primary, here {primary}; set primary = true on the main question")
+        raise ValueError(
+            f"comparisons: exactly one is primary, here {primary}; set primary = true on the main question"
+        )
 
 
 def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Option]) -> None:
@@ -114,7 +117,7 @@ def _check_hypers(key: str, given: Mapping[str, float]) -> None:
 
 
 def _within(value: float, low: float | None, high: float | None) -> bool:
-    return value == value and (low is None or value >= low) and (high is None or value <= high)
+    return not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high)
 
 
 def _member(key: str, name: str, valid: Iterable[str]) -> None:

@@ -46,7 +46,9 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
-    flags = [f"{item.name}: {flag}" for item, result in zip(comparisons, compared, strict=True) for flag in result.flags]
+    flags = [
+        f"{item.name}: {flag}" for item, result in zip(comparisons, compared, strict=True) for flag in result.flags
+    ]
     return Verdict(
         study=study.name,
         question=study.question,
@@ -183,7 +185,8 @@ def _arm(tally: Tally, name: str) -> ArmResult:
 
 def _failures(designs: tuple[ArmResult, ...]) -> list[str]:
     return [
-        f"{arm.name}: {arm.failed} of {arm.seeds + arm.failed + arm.missing} runs at {setting_label(arm.setting)} diverged or failed and are not in its mean"
+        f"{arm.name}: {arm.failed} of {arm.seeds + arm.failed + arm.missing} runs at {setting_label(arm.setting)} "
+        "diverged or failed and are not in its mean"
         for arm in designs
         if arm.failed
     ]
@@ -221,9 +224,13 @@ def _claim(study: Study, claim: Claim, comparisons: tuple[ComparisonResult, ...]
     why = " ".join(item.sentence for item in own)
     ran = all(item.seeds for item in own)
     if not ran:
-        return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict="not run here", leans=None, why=why)
+        return ClaimResult(
+            id=claim.id, text=claim.text, source=claim.source, verdict="not run here", leans=None, why=why
+        )
     if not matches(study, claim):
         here = f"{study.data}, {study.protocol}, {study.budget.epochs} epochs"
-        why = f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {why}"
+        why = (
+            f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {why}"
+        )
         return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict="hint", leans=leans, why=why)
     return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict=leans, leans=None, why=why)

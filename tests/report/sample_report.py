@@ -24,7 +24,7 @@ from tiebreak.results.verdict import (
 from tiebreak.runs import DataSummary, Plan, PlannedArm, Run, Term, evaluation_key, run_key
 from tiebreak.study import Arm, Setting, Study
 
-LEVEL = {"pool": 0.944, "strided": 0.921, "unpadded": 0.938}
+LEVEL = {"cnn-pool": 0.944, "cnn-strided": 0.921, "cnn-pool-unpadded": 0.938}
 LR_COST = {0.1: 0.0, 0.01: 0.05, 0.001: 0.32}
 PROVENANCE = {
     "tiebreak": "0.1.0",
@@ -75,8 +75,8 @@ def make_plan(study: Study) -> Plan:
                 design=arm.design,
                 evaluation=evaluation_key(arm.evaluation),
                 runs=own,
-                parameters=169_292 if arm.name == "unpadded" else 225_612,
-                flops=None if arm.name == "unpadded" else 1_034_000,
+                parameters=169_292 if arm.design == "cnn-pool-unpadded" else 225_612,
+                flops=None if arm.design == "cnn-pool-unpadded" else 1_034_000,
             )
         )
     return Plan(
@@ -115,7 +115,7 @@ def make_records(study: Study, plan: Plan) -> Records:
             for seed in range(study.seeds):
                 identity = plan.arm(arm.name).run(setting, seed)
                 run = plan.runs[identity]
-                level = LEVEL[arm.name] - LR_COST[setting["lr"]] * (1 + random.normal(0, 0.1)) + shared[seed]
+                level = LEVEL[arm.design] - LR_COST[setting["lr"]] * (1 + random.normal(0, 0.1)) + shared[seed]
                 epochs[run.trajectory] = _epochs(run, level, random)
                 runs[identity] = RunRecord(
                     identity=identity, trajectory=run.trajectory, status="done", epoch=run.epochs, provenance=PROVENANCE
@@ -261,6 +261,20 @@ def quick_study() -> Study:
 def complete() -> Evidence:
     """Every run finished."""
     study = quick_study()
+    plan = make_plan(study)
+    records = make_records(study, plan)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+@functools.cache
+def long_names() -> Evidence:
+    """Every run finished, under names as long as names may be, and a question without a place to break it."""
+    long = {"pool": "pool-" + "x" * 55, "strided": "strided-with-a-very-long-name-indeed-and-more-of-it-to-come"}
+    text = quick_study().model_dump(mode="json", exclude_none=True)
+    for table in (*text["arms"], *text["comparisons"], *text["reported"]):
+        for key in {"name", "a", "b", "arm"} & table.keys():
+            table[key] = long.get(table[key], table[key])
+    study = Study.model_validate({**text, "question": f"Is {'verylongword' * 12} better?"})
     plan = make_plan(study)
     records = make_records(study, plan)
     return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))

@@ -24,7 +24,9 @@ def lines(written: io.StringIO) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("make", [sample_report.complete, sample_report.partial, sample_report.empty])
+@pytest.mark.parametrize(
+    "make", [sample_report.complete, sample_report.partial, sample_report.empty, sample_report.long_names]
+)
 def test_a_verdict_fits_80_columns_and_ends_with_the_report(make: object) -> None:
     assert callable(make)
     console, written = plain()
@@ -149,7 +151,13 @@ def test_in_a_terminal_progress_is_a_bar_with_the_time_left() -> None:
 
 def test_an_error_inside_still_leaves_the_last_state() -> None:
     clock, (console, written) = Clock(), plain()
-    with pytest.raises(KeyboardInterrupt), terminal.TrainingProgress(console, 40, clock) as progress:
-        progress.advance("pool", 10)
-        raise KeyboardInterrupt
+    progress = terminal.TrainingProgress(console, 40, clock)
+
+    def interrupted() -> None:
+        with progress:
+            progress.advance("pool", 10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert lines(written) == ["10 of 40 epochs (25 %), about 0.0 s left: pool"]

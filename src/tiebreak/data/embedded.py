@@ -69,4 +69,3 @@ def load_mnist5k(path: Path | None = None) -> Digits:
         )
     images = np.ascontiguousarray(table[:, :-1]).reshape(-1, SIDE, SIDE)
     return Digits(images=images, labels=labels, checksum=checksum)
-

@@ -91,7 +91,7 @@ def load_images(name: str, data_dir: Path | None = None) -> ImageData:
 def _load_embedded(name: str) -> ImageData:
     digits = load_mnist5k()
     whole, count = Split(digits.images, digits.labels), len(digits.labels)
-    sizes = (count // 10, count // 5, count - count // 10 - count // 5)
+    sizes = (count // 10, count // 10, count - 2 * (count // 10))
     val, test, train = stratified(digits.labels, sizes, stream(0, "split", name))
     splits = {"train": whole.take(train), "val": whole.take(val), "test": whole.take(test)}
     return _image_data(name, splits, digits.checksum, None)

@@ -2,8 +2,8 @@
 
     y_i = x_i * keep_i / (1 - r),   keep_i = [ hash(key_{step,layer} xor i*G) >= 2^32 r - 2^31 ]
 
-x input of any shape, r rate, i the element's flat index, G an odd constant, hash a signed 32-bit finaliser. The same mask
-comes out alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
+x input of any shape, r rate, i the element's flat index, G an odd constant, hash a signed 32-bit finaliser. The same
+mask comes out alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
 Unlike `nn.Dropout`, the rate is a tensor (it can be tuned per run) and the key must be set before each step.
 Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functions" (lowbias32), public domain.
 """

@@ -44,11 +44,11 @@ class Design:
     def network(self, shape: Shape, options: Mapping[str, Scalar], key: int) -> nn.Module:
         """A freshly initialised network. Constructors draw from the global generator: it is forked and keyed."""
         with torch.random.fork_rng(devices=[]):
-            torch.random.default_generator.manual_seed(key)
+            torch.default_generator.manual_seed(key)
             return self.build(shape, **options)
 
     def source(self) -> str:
-        """A hash of the code that defines the design: its class and our base classes, without comments and docstrings."""
+        """A hash of the code that defines the design: its class and base classes, without comments and docstrings."""
         parts: tuple[Any, ...] = inspect.getmro(self.build) if inspect.isclass(self.build) else (self.build,)
         own = [part for part in parts if not part.__module__.startswith(("torch", "builtins", "typing"))]
         return hashlib.sha256("\n".join(_code(part) for part in own).encode()).hexdigest()[:20]

@@ -11,9 +11,10 @@ from functools import cached_property
 from tiebreak import stats
 from tiebreak.report import words
 from tiebreak.results.record import EpochRecord, Records
-from tiebreak.results.verdict import ArmResult, Verdict
+from tiebreak.results.tally import Tally
+from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
 from tiebreak.runs import Plan, PlannedArm, run_key
-from tiebreak.study import Interaction, Pair, Setting, Study, setting_label
+from tiebreak.study import BestSetting, Setting, Study, setting_label
 
 MOST_VALUES = 4  # of one key of provenance
 
@@ -31,7 +32,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The two sides of the primary comparison: what they are, their arms' places, and their scores by seed."""
+    """The two sides of a comparison: what they are, their arms' places, and their scores by seed."""
 
     a: str
     b: str
@@ -78,31 +79,22 @@ class Evidence:
         """The arm's line of the verdict."""
         return next((item for item in self.verdict.designs if item.name == arm), None)
 
-    def test_scores(self, arm: str, metric: str, setting: Setting | None = None) -> dict[int, float]:
-        """Score on the test split by seed, at the given or else at the chosen setting."""
-        planned, result = self._planned(arm), self.result(arm)
-        where = setting if setting is not None else result.setting if result else {}
-        scores: dict[int, float] = {}
-        for seed, identity in self._identities(arm, where):
-            final = self.records.finals.get(identity, {}).get(planned.evaluation if planned else "")
-            if final is not None:
-                scores[seed] = final.metrics.get(metric, math.nan)
-        return _usable(scores)
+    def scores(self, arm: str, setting: Setting | None, metric: str) -> dict[int, float]:
+        """A metric by seed as the verdict sees it; nothing for an arm or a setting that was not planned."""
+        planned = {key.rpartition("/")[0] for item in self.plan.arms if item.name == arm for key in item.runs}
+        if setting is None or setting_label(setting) not in planned:
+            return {}
+        return _usable(Tally(self.study, self.plan, self.records).scores(arm, setting, metric))
 
-    def validation_scores(self, arm: str, setting: Setting) -> dict[int, float]:
-        """Score on the validation split after the last epoch by seed, of the runs that finished."""
-        scores: dict[int, float] = {}
-        for seed, identity in self._identities(arm, setting):
-            epochs = self._epochs(identity)
-            if self.status(identity) == "done" and epochs:
-                scores[seed] = epochs[max(epochs)].metrics.get(f"val_{self.study.metric}", math.nan)
-        return _usable(scores)
+    def chosen(self, arm: str) -> Setting | None:
+        """The setting that the verdict shows the arm at."""
+        result = self.result(arm)
+        return result.setting if result is not None else None
 
     def curve(self, arm: str, key: str) -> list[Point]:
         """A metric per epoch at the chosen setting, over the runs that neither diverged nor failed."""
-        result = self.result(arm)
         by_epoch: dict[int, dict[int, float]] = {}
-        for seed, identity in self._identities(arm, result.setting if result else {}):
+        for seed, identity in self._identities(arm):
             if self.status(identity) in ("done", "missing"):
                 for epoch, record in self._epochs(identity).items():
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
@@ -112,22 +104,21 @@ class Evidence:
             if scores
         ]
 
-    def sides(self) -> Sides:
-        """The primary comparison by seed.
-
-        An interaction's sides are two differences; a question about settings has no two sides, hence no scores.
-        """
-        primary = self.verdict.primary
-        asked = next((item for item in self.study.comparisons if item.name == primary.name), None)
-        arms = asked.arms() if isinstance(asked, Pair | Interaction) else ()
-        scores = [self.test_scores(arm, primary.metric) for arm in arms]
-        if len(arms) == 2:
+    def sides(self, item: ComparisonResult) -> Sides:
+        """A comparison by seed. The sides of an interaction are two differences, those of a setting one arm twice."""
+        asked = next((each for each in self.study.comparisons if each.name == (item.group or item.name)), None)
+        if isinstance(asked, BestSetting):
+            labels = {f"{asked.arm} at {setting_label(setting)}": setting for setting in self.study.settings()}
+            settings, place = (asked.expect, labels.get(item.b)), self.index(asked.arm) or 0
+            halves = [self.scores(asked.arm, setting, item.metric) for setting in settings]
+            return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]))
+        arms = asked.arms() if asked is not None else ()
+        found = [self.scores(arm, self.chosen(arm), item.metric) for arm in arms]
+        if len(found) == 2:
             places = [self.index(arm) or 0 for arm in arms]
-            return Sides(a=arms[0], b=arms[1], places=(places[0], places[1]), scores=(scores[0], scores[1]))
-        if len(arms) == 4:
-            halves = (_minus(scores[0], scores[1]), _minus(scores[2], scores[3]))
-            return Sides(a=f"{arms[0]} - {arms[1]}", b=f"{arms[2]} - {arms[3]}", places=(0, 1), scores=halves)
-        return Sides(a=primary.a, b=primary.b, places=(0, 1), scores=({}, {}))
+            return Sides(a=item.a, b=item.b, places=(places[0], places[1]), scores=(found[0], found[1]))
+        halves = [_minus(found[0], found[1]), _minus(found[2], found[3])] if found else [{}, {}]
+        return Sides(a=item.a, b=item.b, places=(0, 1), scores=(halves[0], halves[1]))
 
     def status(self, identity: str) -> str:
         """`done`, `diverged`, `failed` or `missing`."""
@@ -183,15 +174,13 @@ class Evidence:
             return None
         return "not tested", "trained, but the test split is not evaluated yet"
 
-    def _planned(self, arm: str) -> PlannedArm | None:
-        return next((item for item in self.plan.arms if item.name == arm), None)
-
-    def _identities(self, arm: str, setting: Setting) -> Iterator[tuple[int, str]]:
-        planned = self._planned(arm)
-        for seed in range(self.study.seeds) if planned else ():
-            identity = planned.runs.get(run_key(setting, seed)) if planned else None
-            if identity is not None:
-                yield seed, identity
+    def _identities(self, arm: str) -> Iterator[tuple[int, str]]:
+        """The arm's runs at its chosen setting, by seed."""
+        planned = next((item for item in self.plan.arms if item.name == arm), None)
+        setting = self.chosen(arm)
+        if planned is not None and setting is not None:
+            keys = {seed: run_key(setting, seed) for seed in range(self.study.seeds)}
+            yield from ((seed, planned.runs[key]) for seed, key in keys.items() if key in planned.runs)
 
     def _epochs(self, identity: str) -> Mapping[int, EpochRecord]:
         recorded = self.records.epochs.get(self.trajectories[identity], {})

@@ -47,6 +47,7 @@ def difference_bar(
         return ""
     low, high = _ends(item.difference, item.low, item.high)
     dots = list(by_seed) if len(by_seed) <= MOST_DOTS else []
+    room = (width - 16 - LETTER * len(f"difference in {item.metric}: − ")) / 2
     with drawing.style():
         figure, axes = drawing.sheet(width, 158, Margins(left=8, right=8, top=26, bottom=44))
         axes.axvspan(-margin, margin, color=RULE, linewidth=0)
@@ -61,7 +62,7 @@ def difference_bar(
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
         _directions(axes, item, goal, width)
-        axes.set_xlabel(_fit(f"difference in {item.metric}: {item.a} − {item.b}", width - 16))
+        axes.set_xlabel(f"difference in {_fit(item.metric, 100)}: {_fit(item.a, room)} − {_fit(item.b, room)}")
         label = (
             f"Difference in {item.metric}, {item.a} minus {item.b}: {words.signed(item.difference)}, "
             f"interval {words.signed_interval(item.low, item.high)}; margin {margin:g}."
@@ -72,9 +73,9 @@ def difference_bar(
 def _directions(axes: Axes, item: ComparisonResult, goal: Goal, width: int) -> None:
     """Which arm is better on which side of zero; the lesser value wins where the goal is `min`."""
     left, right = (item.b, item.a) if goal == "max" else (item.a, item.b)
-    room = (width - 16) / 2
-    axes.text(0, 1.05, _fit(f"← {left} better", room), transform=axes.transAxes, ha="left", color=INK)
-    axes.text(1, 1.05, _fit(f"{right} better →", room), transform=axes.transAxes, ha="right", color=INK)
+    room = width / 2 - 90  # for a name
+    axes.text(0, 1.05, f"← {_fit(left, room)} better", transform=axes.transAxes, ha="left")
+    axes.text(1, 1.05, f"{_fit(right, room)} better →", transform=axes.transAxes, ha="right")
 
 
 def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str:

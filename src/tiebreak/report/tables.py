@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tiebreak import stats
 from tiebreak.report import words
-from tiebreak.report.evidence import Evidence
 from tiebreak.results.verdict import ArmResult, ComparisonResult, ReportedResult, Verdict
 from tiebreak.study import Reported, setting_label
+
+if TYPE_CHECKING:
+    from tiebreak.report.evidence import Evidence, Sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +67,7 @@ class SettingRow:
 
 @dataclass(frozen=True, kw_only=True)
 class SeedRow:
-    """One seed of the primary comparison."""
+    """One seed of a comparison."""
 
     seed: str
     a: str
@@ -153,10 +155,15 @@ def _comparison_row(item: ComparisonResult, margin: float) -> ComparisonRow:
 
 def setting_rows(evidence: Evidence) -> list[SettingRow]:
     """Validation score of every arm at every setting of the grid, grouped by setting."""
+    from tiebreak import stats
+
     rows = []
     for setting in evidence.study.settings():
         for index, arm in enumerate(evidence.study.arms):
-            result, scores = evidence.result(arm.name), evidence.validation_scores(arm.name, setting)
+            result, scores = (
+                evidence.result(arm.name),
+                evidence.scores(arm.name, setting, f"val_{evidence.study.metric}"),
+            )
             mean = stats.estimate(list(scores.values())).mean
             rows.append(
                 SettingRow(
@@ -173,14 +180,13 @@ def setting_rows(evidence: Evidence) -> list[SettingRow]:
     return rows
 
 
-def seed_rows(evidence: Evidence) -> list[SeedRow]:
-    """The primary comparison seed by seed; a score that does not exist is missing."""
-    scores = evidence.sides().scores
-    if not any(scores):
+def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
+    """A comparison seed by seed; a score that does not exist is missing."""
+    if not any(sides.scores):
         return []
     rows = []
-    for seed in range(evidence.study.seeds):
-        a, b = scores[0].get(seed), scores[1].get(seed)
+    for seed in range(seeds):
+        a, b = (scores.get(seed) for scores in sides.scores)
         difference = a - b if a is not None and b is not None else None
         rows.append(SeedRow(seed=str(seed), a=words.score(a), b=words.score(b), difference=words.signed(difference)))
     return rows

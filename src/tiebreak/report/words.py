@@ -149,6 +149,17 @@ def outcome(item: ComparisonResult, margin: float) -> str:
     }[item.verdict]
 
 
+def headline(primary: Sequence[ComparisonResult], margin: float) -> str:
+    """The answer in a few words; a question about settings rests on one comparison with each other setting."""
+    if len(primary) == 1:
+        return outcome(primary[0], margin)
+    if all(item.verdict == "a" for item in primary):
+        return f"{primary[0].a} is best"
+    if any(item.verdict == "b" for item in primary):
+        return f"{primary[0].a} is not best"
+    return "undecided"
+
+
 def seeds_needed(item: ComparisonResult) -> str:
     """How many more seeds the comparison needs, in words."""
     if item.verdict != "undecided":

@@ -23,12 +23,13 @@ from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, 
 STORE_FILE = "records.sqlite"
 SCHEMA_VERSION = 1
 TABLES = """
-CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT, sha256 TEXT, PRIMARY KEY (trajectory, epoch));
+CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT, sha256 TEXT,
+    PRIMARY KEY (trajectory, epoch));
 CREATE TABLE IF NOT EXISTS runs (identity TEXT PRIMARY KEY, trajectory TEXT, content TEXT, sha256 TEXT);
 CREATE TABLE IF NOT EXISTS finals (identity TEXT, evaluation TEXT, content TEXT, outcomes BLOB, sha256 TEXT,
     PRIMARY KEY (identity, evaluation));
-CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, steps INTEGER, file TEXT, sha256 TEXT,
-    PRIMARY KEY (identity, epoch));
+CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, steps INTEGER, file TEXT,
+    sha256 TEXT, PRIMARY KEY (identity, epoch));
 """
 
 
@@ -43,7 +44,8 @@ def _hash(*parts: str | bytes) -> str:
 def pack(outcomes: Outcomes) -> bytes:
     """Arrays as the bytes of an npz file."""
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, **{name: np.asarray(values, np.float32) for name, values in outcomes.items()})
+    arrays: dict[str, Any] = {name: np.asarray(values, np.float32) for name, values in outcomes.items()}
+    np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()
 
 
@@ -168,12 +170,12 @@ class Store:
         """What is wrong with the stored rows: one line each, none when all is well."""
         found = [str(row[0]) for row in self._rows("PRAGMA integrity_check") if row[0] != "ok"]
         checks = {
-            "epochs": "SELECT trajectory || ' epoch ' || epoch, sha256, trajectory, CAST(epoch AS TEXT), content FROM epochs",
-            "runs": "SELECT identity, sha256, identity, trajectory, content FROM runs",
-            "finals": "SELECT identity || ' ' || evaluation, sha256, identity, evaluation, content, outcomes FROM finals",
+            "epochs": "trajectory || ' epoch ' || epoch, sha256, trajectory, CAST(epoch AS TEXT), content",
+            "runs": "identity, sha256, identity, trajectory, content",
+            "finals": "identity || ' ' || evaluation, sha256, identity, evaluation, content, outcomes",
         }
-        for table, query in checks.items():
-            for name, sha256, *content in self._rows(query):
+        for table, columns in checks.items():
+            for name, sha256, *content in self._rows(f"SELECT {columns} FROM {table}"):
                 if _hash(*content) != sha256:
                     found.append(f"{self.path}: table {table}, {name}: its content is not what was stored")
         return found

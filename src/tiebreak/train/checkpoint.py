@@ -1,4 +1,4 @@
-"""Checkpoints: a run's whole state in one safetensors file, written so that a kill leaves the old one or the new one."""
+"""Checkpoints: a run's whole state in one safetensors file; a kill leaves the old one or the new one, never half."""
 
 from __future__ import annotations
 
@@ -52,4 +52,3 @@ def _tensors(state: State) -> dict[str, Tensor]:
     for name, slots in state.slots.items():
         tensors |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
     return tensors
-

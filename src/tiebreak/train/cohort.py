@@ -78,7 +78,11 @@ def train(job: Job, send: Callable[[Message], None]) -> Iterator[Message]:
         loss = train_epoch(work.task, work.network, run, state, train_split, tick)
         trained = time.perf_counter()
         if not math.isfinite(loss) or not _finite(state):
-            reason = f"epoch {state.epoch}: loss {loss:g}" if not math.isfinite(loss) else f"epoch {state.epoch}: parameters not finite"
+            reason = (
+                f"epoch {state.epoch}: loss {loss:g}"
+                if not math.isfinite(loss)
+                else f"epoch {state.epoch}: parameters not finite"
+            )
             yield RunEnded(record=_ended(work, "diverged", reason))
             return
         metrics, _ = evaluate(work.task, work.network, val_split)

@@ -12,7 +12,9 @@ from tiebreak.tasks.interface import Split, Task
 BATCH = 500  # for evaluation only: it cannot change what is measured
 
 
-def evaluate(task: Task, network: nn.Module, split: Split) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float32]]]:
+def evaluate(
+    task: Task, network: nn.Module, split: Split
+) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float32]]]:
     """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards."""
     network.eval()
     examples = len(next(iter(split.values())))

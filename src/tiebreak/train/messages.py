@@ -78,7 +78,9 @@ KINDS = {kind.__name__: kind for kind in (Begun, Progress, EpochDone, RunEnded, 
 def encode(message: Message) -> str:
     """The message as one line."""
     if isinstance(message, RunEnded):
-        finals = [{**asdict(replace(final, outcomes={})), "outcomes": _text(pack(final.outcomes))} for final in message.finals]
+        finals = [
+            {**asdict(replace(final, outcomes={})), "outcomes": _text(pack(final.outcomes))} for final in message.finals
+        ]
         content: dict[str, Any] = {"record": asdict(message.record), "finals": finals}
     else:
         content = asdict(message)
@@ -93,7 +95,9 @@ def decode(line: str) -> Message:
         record, checkpoint = EpochRecord(**content["record"]), CheckpointRecord(**content["checkpoint"])
         return EpochDone(record=record, checkpoint=checkpoint)
     if kind is RunEnded:
-        finals = tuple(FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"])
+        finals = tuple(
+            FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"]
+        )
         return RunEnded(record=RunRecord(**content["record"]), finals=finals)
     return kind(**content)
 

@@ -37,8 +37,9 @@ def hyper_tensors(run: Run, like: Tensor) -> dict[str, Tensor]:
 
 def initial_state(network: nn.Module, run: Run) -> State:
     """The state before the first step. The run's dropout rate, if it has one, replaces the design's own."""
-    for layer in dropouts(network) if run.hypers["dropout"] is not None else ():
-        layer.rate.fill_(run.hypers["dropout"])
+    rate = run.hypers["dropout"]
+    for layer in dropouts(network) if rate is not None else ():
+        layer.rate.fill_(rate or 0.0)
     params = {name: parameter.detach() for name, parameter in network.named_parameters()}
     hypers = hyper_tensors(run, next(iter(params.values())))
     kept = network.state_dict()

@@ -38,7 +38,13 @@ def work(job: Job, out: TextIO) -> None:
         run = Run.model_validate(job.run)
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
-        send(RunEnded(record=RunRecord(identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason)))
+        send(
+            RunEnded(
+                record=RunRecord(
+                    identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason
+                )
+            )
+        )
 
 
 def main() -> None:
