@@ -1,28 +1,22 @@
-"""A study with its plan, records and verdict, built by hand with seeded numbers: no runner, no torch."""
+"""A study with plan and records built by hand from seeded numbers, and the verdict on them: no runner, no torch."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import hashlib
+import itertools
 from collections.abc import Callable
 
 import numpy as np
 
-from tiebreak import stats
 from tiebreak.names import TASKS
 from tiebreak.report.evidence import Evidence
 from tiebreak.results.record import EpochRecord, FinalRecord, Records, RunRecord, Status
-from tiebreak.results.verdict import (
-    ArmResult,
-    ClaimResult,
-    ComparisonResult,
-    Metric,
-    ReportedResult,
-    Verdict,
-)
+from tiebreak.results.verdict import ReportedResult
 from tiebreak.runs import DataSummary, Plan, PlannedArm, Run, Term, evaluation_key, run_key
 from tiebreak.study import Arm, Setting, Study
+from tiebreak.verdict import make_verdict
 
 LEVEL = {"cnn-pool": 0.944, "cnn-strided": 0.921, "cnn-pool-unpadded": 0.938}
 LR_COST = {0.1: 0.0, 0.01: 0.05, 0.001: 0.32}
@@ -121,15 +115,14 @@ def make_records(study: Study, plan: Plan) -> Records:
                     identity=identity, trajectory=run.trajectory, status="done", epoch=run.epochs, provenance=PROVENANCE
                 )
                 accuracy = float(np.clip(level + random.normal(0, 0.004), 0, 1))
-                finals[identity] = {
-                    plan.arm(arm.name).evaluation: FinalRecord(
-                        identity=identity,
-                        evaluation=plan.arm(arm.name).evaluation,
-                        metrics={"accuracy": accuracy, "loss": 1.1 - accuracy},
-                        outcomes={"correct": np.zeros(4, np.float32)},
-                        seconds=0.2,
-                    )
-                }
+                evaluation = plan.arm(arm.name).evaluation
+                finals.setdefault(identity, {})[evaluation] = FinalRecord(
+                    identity=identity,
+                    evaluation=evaluation,
+                    metrics={"accuracy": accuracy, "loss": 1.1 - accuracy},
+                    outcomes={"accuracy": (np.arange(200) < 200 * accuracy).astype(np.float32)},
+                    seconds=0.2,
+                )
     return Records(epochs=epochs, runs=runs, finals=finals)
 
 
@@ -144,113 +137,6 @@ def _epochs(run: Run, level: float, random: np.random.Generator) -> dict[int, Ep
             seconds={"train": 1.1 + random.uniform(0, 0.1), "evaluate": 0.05, "checkpoint": 0.01},
         )
     return found
-
-
-def make_verdict(study: Study, plan: Plan, records: Records, reported: tuple[ReportedResult, ...] = ()) -> Verdict:
-    """As the verdict engine would answer, for arms at their first setting and pairs of arms."""
-    first = study.settings()[0]
-    arms = tuple(_arm_result(study, plan, records, arm, first) for arm in study.arms)
-    pairs = [item for item in study.comparisons if item.kind == "pair"]
-    found = [_pair_result(study, plan, records, item.name, (item.a, item.b)) for item in pairs]
-    setting = {"kind": "setting", "name": "best learning rate: lr=0.01 vs lr=0.1", "primary": False}
-    other = {"a": "pool lr=0.01", "b": "pool lr=0.1", "sentence": "lr=0.01 is not the best setting of pool."}
-    comparisons = (*found, found[-1].model_copy(update=setting | other))
-    done = sum(record.status == "done" for record in records.runs.values())
-    main = next(item for item in comparisons if item.primary)
-    answer = {
-        "a": f"{main.a} beats {main.b}: its test accuracy is higher by more than chance explains.",
-        "b": f"{main.b} beats {main.a}: its test accuracy is higher by more than chance explains.",
-        "same": f"{main.a} and {main.b} are the same within the margin.",
-        "undecided": f"Undecided: {main.seeds} seeds do not tell {main.a} and {main.b} apart.",
-    }[main.verdict]
-    return Verdict(
-        study=study.name,
-        question=study.question,
-        answer=answer,
-        data=study.data,
-        protocol=study.protocol,
-        metric=Metric(name=study.metric, goal=study.goal()),
-        margin=study.margin,
-        planned=len(plan.runs),
-        finished=done,
-        designs=arms,
-        comparisons=comparisons,
-        reported=reported,
-        claims=tuple(
-            ClaimResult(
-                id=claim.id,
-                text=claim.text,
-                source=claim.source,
-                verdict="hint",
-                leans="holds" if main.verdict == "a" else "undecided",
-                why=f"Run on {study.data} with {study.budget.epochs} epochs; the claim is about {claim.data}.",
-            )
-            for claim in study.claims
-        ),
-        warnings=(),
-    )
-
-
-def _scores(study: Study, plan: Plan, records: Records, arm: str, setting: Setting) -> dict[int, float]:
-    planned = plan.arm(arm)
-    found = {}
-    for seed in range(study.seeds):
-        final = records.finals.get(planned.run(setting, seed), {}).get(planned.evaluation)
-        if final is not None:
-            found[seed] = final.metrics["accuracy"]
-    return found
-
-
-def _arm_result(study: Study, plan: Plan, records: Records, arm: Arm, setting: Setting) -> ArmResult:
-    planned = plan.arm(arm.name)
-    scores = _scores(study, plan, records, arm.name, setting)
-    estimate = stats.estimate(list(scores.values()))
-    statuses = [records.runs.get(planned.run(setting, seed)) for seed in range(study.seeds)]
-    failed = sum(record is not None and record.status != "done" for record in statuses)
-    return ArmResult(
-        name=arm.name,
-        design=arm.design,
-        parameters=planned.parameters,
-        flops=planned.flops,
-        setting=dict(setting),
-        seeds=len(scores),
-        failed=failed,
-        missing=study.seeds - failed - len(scores),
-        mean=estimate.mean,
-        sd=estimate.sd,
-        low=estimate.low,
-        high=estimate.high,
-        train_seconds=3.42 if scores else None,
-    )
-
-
-def _pair_result(study: Study, plan: Plan, records: Records, name: str, arms: tuple[str, str]) -> ComparisonResult:
-    a, b = (_scores(study, plan, records, arm, study.settings()[0]) for arm in arms)
-    seeds = sorted(a.keys() & b.keys())
-    sample = stats.Sample(a=[a[seed] for seed in seeds], b=[b[seed] for seed in seeds])
-    found = stats.compare([sample], margin=study.margin)[0]
-    spread = 0.014
-    return ComparisonResult(
-        name=name,
-        kind="pair",
-        primary=next(item.primary for item in study.comparisons if item.name == name),
-        a=arms[0],
-        b=arms[1],
-        metric=study.metric,
-        difference=found.difference,
-        low=found.low,
-        high=found.high,
-        p=found.p,
-        p_adjusted=found.p_adjusted,
-        p_sign_flip=found.p_sign_flip,
-        p_a_better=found.p_a_better,
-        verdict=found.verdict,
-        seeds=found.seeds,
-        seeds_needed=found.seeds_needed,
-        examples_low=None if found.difference is None else found.difference - spread,
-        examples_high=None if found.difference is None else found.difference + spread,
-        sentence=f"{arms[0]} against {arms[1]} over {found.seeds} seeds.",
-    )
 
 
 def quick_study() -> Study:
@@ -298,8 +184,8 @@ def partial() -> Evidence:
         (2, "diverged", "train_loss is nan"),
         (3, "failed", "out of memory <16 GB>"),
     )
-    for seed, status, reason in endings:
-        identity = plan.arm("strided").run({"lr": 0.1}, seed)
+    for setting, (seed, status, reason) in itertools.product(study.settings(), endings):
+        identity = plan.arm("strided").run(setting, seed)
         runs[identity] = dataclasses.replace(runs[identity], status=status, epoch=2, reason=reason)
         del finals[identity]
     del finals[plan.arm("pool").run({"lr": 0.1}, 5)]

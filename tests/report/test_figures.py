@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pytest
@@ -9,15 +10,21 @@ import sample_report
 
 from tiebreak.report import drawing, figures, tables, view
 from tiebreak.report.evidence import Evidence, Point, Sides
+from tiebreak.study import Study
+from tiebreak.verdict import make_verdict
 
 LARGEST_FIGURE = 60_000
+KINDS = ("narrow", "wide", "pairs")
 
 
 def _all(evidence: Evidence) -> dict[str, str]:
     found = view.pictures(evidence)
+    mains = {
+        f"{key} {number}": getattr(main, key) for number, main in enumerate(found["main_figures"]) for key in KINDS
+    }
     panels = {f"reported {panel.quantity}": panel.svg for panel in found["reported_panels"]}
-    names = ("validation_curves", "loss_curves", "setting_grid", "paired_seeds")
-    return {**found["difference"], **panels, **{name: found[name] for name in names}}
+    names = ("validation_curves", "loss_curves", "setting_grid")
+    return {**mains, **panels, **{name: found[name] for name in names}}
 
 
 def test_every_figure_is_small_labelled_and_takes_its_colours_from_the_page() -> None:
@@ -69,18 +76,18 @@ def test_one_colour_and_marker_for_each_arm() -> None:
 @pytest.mark.parametrize(("goal", "left"), [("max", "strided"), ("min", "pool")])
 def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
     item = sample_report.complete().verdict.primary
-    svg = figures.difference_bar(item, margin=0.005, goal="max" if goal == "max" else "min")
+    svg = figures.difference_bar(item, name="d", margin=0.005, goal="max" if goal == "max" else "min")
     assert f"← {left} better" in svg
 
 
 def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
     item = sample_report.complete().verdict.primary.model_copy(update={"low": None, "high": None})
-    assert "+0.023" in figures.difference_bar(item, margin=0.005, goal="max", by_seed=[0.02])
+    assert "+0.023" in figures.difference_bar(item, name="d", margin=0.005, goal="max", by_seed=[0.02])
 
 
 def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:
     names = Sides(a="<script>$x_1$", b="b\x00\x1b[31m", places=(0, 1), scores=({0: 0.5}, {0: 0.4}))
-    svg = figures.paired_seeds(names, quantity='"><b>')
+    svg = figures.paired_seeds(names, name="p", quantity='"><b>')
     assert "<script>" not in svg
     assert "&lt;script&gt;$x_1$" in svg
     assert "\x1b" not in svg
@@ -98,7 +105,8 @@ def test_letters_that_the_font_lacks_are_left_to_the_browser() -> None:
 def test_many_seeds_and_settings_stay_small() -> None:
     pairs = {seed: (0.5 + seed / 5000, 0.5 - seed / 5000) for seed in range(1000)}
     scores = tuple({seed: pair[side] for seed, pair in pairs.items()} for side in (0, 1))
-    svg = figures.paired_seeds(Sides(a="a", b="b", places=(0, 1), scores=(scores[0], scores[1])), quantity="accuracy")
+    sides = Sides(a="a", b="b", places=(0, 1), scores=(scores[0], scores[1]))
+    svg = figures.paired_seeds(sides, name="p", quantity="accuracy")
     assert len(svg) < LARGEST_FIGURE
     row = tables.setting_rows(sample_report.complete())[0]
     rows = [dataclasses.replace(row, setting=f"lr={number}", scores=(0.5, 0.6) * 50) for number in range(60)]
@@ -108,16 +116,34 @@ def test_many_seeds_and_settings_stay_small() -> None:
     assert len(figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
 
 
-def test_an_interaction_is_drawn_as_two_differences() -> None:
+def asked(question: Mapping[str, object]) -> Evidence:
+    """The complete sample with another primary comparison, and a fourth arm that shares the runs of `pool`."""
     whole = sample_report.complete()
-    question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "unpadded", "d": "other"}
-    arms = [*(arm.model_dump() for arm in whole.study.arms), {"name": "other", "design": "cnn-pool"}]
-    study = whole.study.model_validate(
-        {**whole.study.model_dump(), "arms": arms, "comparisons": [question], "claims": [], "reported": []}
-    )
-    primary = whole.verdict.primary.model_copy(update={"kind": "interaction", "name": "four"})
-    verdict = whole.verdict.model_copy(update={"comparisons": (primary,)})
-    evidence = dataclasses.replace(whole, study=study, verdict=verdict)
-    assert evidence.sides().a == "pool - strided"
-    assert evidence.sides().pairs == {}  # no run of `other` in the plan
-    assert view.pictures(evidence)["paired_seeds"] == ""
+    text = whole.study.model_dump(mode="json", exclude_none=True)
+    arms = [*text["arms"], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
+    changes = {"arms": arms, "comparisons": [question], "claims": [], "reported": []}
+    study = Study.model_validate({**text, **changes})
+    plan = sample_report.make_plan(study)
+    records = sample_report.make_records(study, plan)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+def test_an_interaction_is_drawn_as_two_differences() -> None:
+    question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
+    evidence = asked(question)
+    sides = evidence.sides(evidence.verdict.primary)
+    assert (sides.a, sides.b, len(sides.pairs)) == ("pool - strided", "moved - unpadded", 10)
+    average = sum(a - b for a, b in sides.pairs.values()) / 10
+    assert average == pytest.approx(evidence.verdict.primary.difference)
+    assert all(_all(evidence).values())
+
+
+def test_a_question_about_settings_has_a_figure_for_each_other_setting() -> None:
+    evidence = asked({"kind": "setting", "name": "best", "arm": "pool", "expect": {"lr": 0.1}})
+    drawn = view.pictures(evidence)["main_figures"]
+    assert len(drawn) == 2
+    assert all(main.wide and main.pairs for main in drawn)
+    assert view.content(evidence)["badge"] == "pool at lr=0.1 is best"
+    sides = evidence.sides(evidence.verdict.comparisons[1])
+    assert sides.b == "pool at lr=0.001"
+    assert sum(a - b for a, b in sides.pairs.values()) / 10 == pytest.approx(evidence.verdict.comparisons[1].difference)

@@ -66,7 +66,7 @@ def test_comparisons_are_put_into_words() -> None:
     rows = tables.comparison_rows(sample_report.complete().verdict)
     assert (rows[0].outcome, rows[0].needed, rows[0].primary) == ("pool is better", "none", True)
     rows = tables.comparison_rows(sample_report.partial().verdict)
-    assert (rows[0].outcome, rows[0].needed, rows[0].decided) == ("undecided", "2 more", False)
+    assert (rows[0].outcome, rows[0].needed, rows[0].decided) == ("undecided", "4 more", False)
 
 
 def test_seeds_needed_tells_unknown_from_hopeless() -> None:
@@ -87,12 +87,14 @@ def test_settings_show_means_over_finished_runs_and_mark_the_chosen_one() -> Non
 
 
 def test_seeds_are_all_listed_with_what_each_side_has() -> None:
-    rows = tables.seed_rows(sample_report.partial())
+    evidence = sample_report.partial()
+    rows = tables.seed_rows(evidence.sides(evidence.verdict.primary), 10)
     assert len(rows) == 10
     assert (rows[2].b, rows[2].difference) == ("missing", "missing")
     assert rows[2].a != "missing"
     assert rows[0].difference.startswith("+")
-    assert tables.seed_rows(sample_report.empty()) == []
+    evidence = sample_report.empty()
+    assert tables.seed_rows(evidence.sides(evidence.verdict.primary), 10) == []
 
 
 def test_published_figures_know_their_arm_and_metric() -> None:
@@ -157,7 +159,7 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = sample_report.partial().verdict
     more = verdict.primary.model_copy(update={"seeds_needed": 14})
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
-    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 20") in provenance.commands(verdict)
+    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 24") in provenance.commands(verdict)
     kept = sample_report.complete().verdict
     assert [what for what, _ in provenance.commands(kept)] == ["repeat it elsewhere", "verify every hash"]
     lost = kept.model_copy(update={"finished": 80})

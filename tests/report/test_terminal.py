@@ -42,12 +42,12 @@ def test_a_verdict_fits_80_columns_and_ends_with_the_report(make: object) -> Non
 def test_an_undecided_verdict_says_what_to_type() -> None:
     console, written = plain()
     terminal.print_verdict(console, sample_report.partial().verdict, REPORT)
-    assert "pool vs strided: needs about 2 more seeds" in written.getvalue()
-    assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 10" in lines(written)
-    assert "not complete: 78 of 90 planned runs finished" in written.getvalue()
+    assert "pool vs strided: needs about 4 more seeds" in written.getvalue()
+    assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 14" in lines(written)
+    assert "not complete: 80 of 90 planned runs finished" in written.getvalue()
     console, written = plain()
     terminal.print_verdict(console, sample_report.partial().verdict, None)
-    assert "  tiebreak run pooling --seeds 10" in lines(written)
+    assert "  tiebreak run pooling --seeds 14" in lines(written)
     assert "report:" not in written.getvalue()
 
 
@@ -98,7 +98,7 @@ def test_the_status_counts_every_run() -> None:
     terminal.print_status(console, evidence.plan, evidence.records)
     found = [line.split() for line in lines(written)]
     assert ["strided", "lr=0.1", "5", "of", "10", "1", "1", "3", "21", "of", "30"] in found
-    assert ["78", "of", "90", "runs", "done"] in found
+    assert ["74", "of", "90", "runs", "done"] in found
     assert len(found) == 11
 
 

@@ -38,9 +38,9 @@ class Curve:
 
 
 def difference_bar(
-    item: ComparisonResult, *, margin: float, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
+    item: ComparisonResult, *, name: str, margin: float, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
 ) -> str:
-    """The primary difference with its interval, the zero line and the margin; a dot for each seed."""
+    """A difference with its interval, the zero line and the margin; a dot for each seed."""
     from matplotlib.ticker import MaxNLocator
 
     if item.difference is None:
@@ -67,7 +67,7 @@ def difference_bar(
             f"Difference in {item.metric}, {item.a} minus {item.b}: {words.signed(item.difference)}, "
             f"interval {words.signed_interval(item.low, item.high)}; margin {margin:g}."
         )
-        return drawing.to_svg(figure, name=f"difference-{width}", label=label)
+        return drawing.to_svg(figure, name=name, label=label)
 
 
 def _directions(axes: Axes, item: ComparisonResult, goal: Goal, width: int) -> None:
@@ -157,7 +157,7 @@ def _places(rows: Sequence[SettingRow]) -> tuple[list[float], dict[str, float]]:
     return places, headings
 
 
-def paired_seeds(sides: Sides, *, quantity: str) -> str:
+def paired_seeds(sides: Sides, *, name: str, quantity: str) -> str:
     """One line for each seed joins its two scores; the markers at the sides are the means with 95 % t intervals."""
     from matplotlib.ticker import MaxNLocator
 
@@ -184,7 +184,7 @@ def paired_seeds(sides: Sides, *, quantity: str) -> str:
         axes.set_ylabel(_fit(quantity, 220))
         above = sum(a > b for a, b in pairs.values())
         label = f"{quantity} by seed: {sides.a} is above {sides.b} in {above} of {len(pairs)} seeds."
-        return drawing.to_svg(figure, name="pairs", label=label)
+        return drawing.to_svg(figure, name=name, label=label)
 
 
 def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -> str:

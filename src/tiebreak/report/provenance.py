@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from tiebreak.report import words
+from tiebreak.report.tables import planned_seeds
 from tiebreak.results.verdict import ComparisonResult, Verdict
 from tiebreak.runs import DataSummary
 
@@ -31,13 +32,21 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     """What to type in the results folder, where `study.toml` lies, to repeat, to extend and to verify the study."""
     here = Path()
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
-    if verdict.primary.seeds_needed:
-        rows.append(
-            ("add the seeds still needed", run_command(verdict.study, here, wanted_seeds(verdict, verdict.primary)))
-        )
+    unsettled = to_settle(verdict)
+    if unsettled is not None and unsettled.primary:
+        rows.append(("add the seeds still needed", run_command(verdict.study, here, wanted_seeds(verdict, unsettled))))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
     return [*rows, ("verify every hash", "tiebreak check .")]
+
+
+def to_settle(verdict: Verdict) -> ComparisonResult | None:
+    """What to add seeds for: the main question while it is open, else the open comparison that needs the fewest."""
+    undecided = [item for item in verdict.comparisons if item.verdict == "undecided" and item.seeds_needed]
+    primary = [item for item in undecided if item.primary]
+    if primary:
+        return max(primary, key=lambda item: item.seeds_needed or 0)
+    return min(undecided, key=lambda item: item.seeds_needed or 0, default=None)
 
 
 def run_command(study: str, folder: Path | None, seeds: int | None = None) -> str:
@@ -48,7 +57,5 @@ def run_command(study: str, folder: Path | None, seeds: int | None = None) -> st
 
 
 def wanted_seeds(verdict: Verdict, item: ComparisonResult) -> int:
-    """The number of seeds to ask for, so that the comparison gets those that it still needs."""
-    planned = max((arm.seeds + arm.failed + arm.missing for arm in verdict.designs), default=0)
-    failed = max((arm.failed for arm in verdict.designs), default=0)
-    return max(planned, item.seeds + failed + (item.seeds_needed or 0))
+    """The number of seeds to ask for: those planned, and those that the comparison still needs."""
+    return planned_seeds(verdict) + (item.seeds_needed or 0)

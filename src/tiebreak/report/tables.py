@@ -108,11 +108,16 @@ class ClaimRow:
 
 def arm_rows(verdict: Verdict) -> list[ArmRow]:
     """The table of arms, in the order of the study."""
-    return [_arm_row(index, item) for index, item in enumerate(verdict.designs)]
+    planned = planned_seeds(verdict)
+    return [_arm_row(index, item, planned) for index, item in enumerate(verdict.designs)]
 
 
-def _arm_row(index: int, item: ArmResult) -> ArmRow:
-    planned = item.seeds + item.failed + item.missing
+def planned_seeds(verdict: Verdict) -> int:
+    """The seeds of the study, the same for every arm. An arm whose runs wait for their test counts fewer itself."""
+    return max((arm.seeds + arm.failed + arm.missing for arm in verdict.designs), default=0)
+
+
+def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
     return ArmRow(
         name=item.name,
         index=index,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
@@ -14,10 +14,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from tiebreak.report import provenance, tables, words
-from tiebreak.results.record import Records
 from tiebreak.results.verdict import ComparisonResult, Verdict
 from tiebreak.runs import Plan
 from tiebreak.study import Study
+
+if TYPE_CHECKING:
+    from tiebreak.results.record import Records
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 LINE_SECONDS = 10.0  # without a terminal, a line at most this often
@@ -74,7 +76,8 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     for item in open_items:
         _say(console, f"{item.name}: needs about {words.number_of(item.seeds_needed or 0, 'more seed')}")
-    first = min(open_items, key=lambda item: (not item.primary, item.seeds_needed))
+    first = provenance.to_settle(verdict)
+    assert first is not None  # there are open ones
     seeds = provenance.wanted_seeds(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)

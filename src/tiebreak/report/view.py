@@ -9,7 +9,8 @@ from typing import Any
 
 from tiebreak.report import figures, provenance, tables, words
 from tiebreak.report.evidence import Evidence
-from tiebreak.report.tables import ReportedRow
+from tiebreak.report.tables import ComparisonRow, ReportedRow, SeedRow
+from tiebreak.results.verdict import ComparisonResult
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +19,27 @@ class Legend:
 
     index: int
     text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Main:
+    """A comparison that answers the question: its row, and its seeds one by one."""
+
+    item: ComparisonResult
+    row: ComparisonRow
+    seeds: Sequence[SeedRow]
+    ahead: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MainFigures:
+    """The figures of such a comparison."""
+
+    narrow: str
+    wide: str
+    dots: bool
+    pairs: str
+    drawn: str  # how many seeds are drawn, where not all are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +61,16 @@ def tiebreak_version() -> str:
 def content(evidence: Evidence) -> dict[str, Any]:
     """The text, tables and notes of a report; no figures."""
     verdict = evidence.verdict
-    sides = evidence.sides()
+    primary = [item for item in verdict.comparisons if item.primary]
     return {
         "version": tiebreak_version(),
         "verdict": verdict,
         "study": evidence.study,
-        "primary": verdict.primary,
-        "main": next(row for row in tables.comparison_rows(verdict) if row.primary),
-        "badge": words.outcome(verdict.primary, verdict.margin),
+        "mains": [_main(evidence, item) for item in primary],
+        "badge": words.headline(primary, verdict.margin),
         "arms": tables.arm_rows(verdict),
         "comparisons": tables.comparison_rows(verdict),
         "settings": tables.setting_rows(evidence),
-        "seeds": tables.seed_rows(evidence),
-        "sides": (sides.a, sides.b),
-        "ahead": _ahead(evidence),
         "reported": tables.reported_rows(evidence),
         "claims": tables.claim_rows(verdict),
         "hint": words.HINT if any(claim.verdict == "hint" for claim in verdict.claims) else "",
@@ -69,29 +87,18 @@ def content(evidence: Evidence) -> dict[str, Any]:
 
 def pictures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the page with their legends, keyed as the template calls them."""
-    verdict, metric = evidence.verdict, evidence.study.metric
-    sides = evidence.sides()
-    differences = [a - b for a, b in sides.pairs.values()]
-    goal = evidence.study.goal(verdict.primary.metric)
-    difference = {
-        size: figures.difference_bar(
-            verdict.primary, margin=verdict.margin, goal=goal, by_seed=differences, width=width
-        )
-        for size, width in (("narrow", figures.NARROW), ("wide", figures.WIDE))
-    }
+    metric = evidence.study.metric
+    primary = [item for item in evidence.verdict.comparisons if item.primary]
     curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
     settings = tables.setting_rows(evidence)
     return {
-        "difference": difference,
-        "dots": 0 < len(differences) <= figures.MOST_DOTS,
+        "main_figures": [_main_figures(evidence, item, number) for number, item in enumerate(primary)],
         "validation_curves": figures.learning_curves(curves[0], name="validation", quantity=f"validation {metric}"),
         "loss_curves": figures.learning_curves(curves[1], name="loss", quantity="training loss"),
         "curve_legend": _curve_legend(evidence, curves[0]),
         "setting_grid": figures.setting_grid(settings, quantity=f"validation {metric}"),
         "setting_dots": sum(len(row.scores) for row in settings) <= figures.MOST_DOTS,
         "arm_legend": [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)],
-        "lines": f"; the first {figures.MOST_LINES} are drawn" if len(differences) > figures.MOST_LINES else "",
-        "paired_seeds": figures.paired_seeds(sides, quantity=f"test {verdict.primary.metric}"),
         "reported_panels": _reported_panels(tables.reported_rows(evidence)),
     }
 
@@ -99,16 +106,18 @@ def pictures(evidence: Evidence) -> dict[str, Any]:
 def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     """What the answer rests on and what it cost: a title, the value, a remark."""
     verdict = evidence.verdict
-    primary, seeds = verdict.primary, evidence.study.seeds
-    shown = [result for result in verdict.designs if result.name in (primary.a, primary.b)] or list(verdict.designs)
+    primary = [item for item in verdict.comparisons if item.primary]
+    named = {side for item in primary for side in (item.a, item.b)}
+    shown = [result for result in verdict.designs if result.name in named] or list(verdict.designs)
     sizes = {result.parameters for result in shown}
+    least = min((item.seeds for item in primary), default=0)
     if len(sizes) == 1:
         size, remark = words.count(sizes.pop()), f"each of {', '.join(result.name for result in shown)}"
     else:
         size = " / ".join(words.count(result.parameters) for result in shown)
         remark = " / ".join(result.name for result in shown)
     return [
-        ("Seeds", f"{primary.seeds} of {seeds}", "paired: same data order and random streams for both arms"),
+        ("Seeds", f"{least} of {evidence.study.seeds}", "paired: same data order and random streams on both sides"),
         (
             "Training time",
             words.duration(evidence.train_seconds()),
@@ -118,11 +127,35 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     ]
 
 
-def _ahead(evidence: Evidence) -> str:
-    sides = evidence.sides()
+def _main(evidence: Evidence, item: ComparisonResult) -> Main:
+    sides, rows = evidence.sides(item), tables.comparison_rows(evidence.verdict)
     pairs = sides.pairs
     above = sum(a > b for a, b in pairs.values())
-    return f"{sides.a} scored higher in {above} of {words.number_of(len(pairs), 'seed')}"
+    return Main(
+        item=item,
+        row=next(row for row in rows if row.name == item.name),
+        seeds=tables.seed_rows(sides, evidence.study.seeds),
+        ahead=f"{item.a} scored higher in {above} of {words.number_of(len(pairs), 'seed')}",
+    )
+
+
+def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> MainFigures:
+    sides, goal, margin = evidence.sides(item), evidence.study.goal(item.metric), evidence.verdict.margin
+    differences = [a - b for a, b in sides.pairs.values()]
+    bars = [
+        figures.difference_bar(
+            item, name=f"{size}-{number}", margin=margin, goal=goal, by_seed=differences, width=width
+        )
+        for size, width in (("narrow", figures.NARROW), ("wide", figures.WIDE))
+    ]
+    drawn = f"; the first {figures.MOST_LINES} are drawn" if len(differences) > figures.MOST_LINES else ""
+    return MainFigures(
+        narrow=bars[0],
+        wide=bars[1],
+        dots=0 < len(differences) <= figures.MOST_DOTS,
+        pairs=figures.paired_seeds(sides, name=f"pairs-{number}", quantity=f"test {item.metric}"),
+        drawn=drawn,
+    )
 
 
 def _curves(evidence: Evidence, key: str) -> list[figures.Curve]:

@@ -1,0 +1,182 @@
+"""Checks that run over every design of the catalog: adding a design is testing it."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tiebreak import catalog, names
+from tiebreak.cost import measure
+from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.models.interfaces import Design, Images, Shape
+from tiebreak.plan import complete
+from tiebreak.tasks.interface import Split, Task
+
+FAMILIES: dict[str, tuple[str, tuple[Shape, ...]]] = {  # family -> its task, and shapes to build for
+    "classifier": (
+        "classify",
+        (
+            Images(channels=1, height=28, width=28, classes=4),
+            Images(channels=3, height=28, width=20, classes=10),
+            Images(channels=1, height=33, width=31, classes=2),
+        ),
+    ),
+}
+
+every_design = pytest.mark.parametrize("design", catalog.DESIGNS.values(), ids=list(catalog.DESIGNS))
+
+
+def build(design: Design, key: int = 1, number: int = 0) -> tuple[nn.Module, Shape]:
+    shape = FAMILIES[design.family][1][number]
+    return design.network(shape, complete(names.DESIGNS[design.name].options, {}), key), shape
+
+
+def task_of(design: Design) -> Task:
+    return catalog.TASKS[FAMILIES[design.family][0]]
+
+
+def example(shape: Shape, batch: int, seed: int = 0) -> tuple[Split, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    images = torch.rand(shape.example(batch).shape, generator=generator)
+    labels = torch.randint(0, shape.classes, (batch,), generator=generator)
+    return {"images": images, "labels": labels}, torch.full((batch,), 1 / batch)
+
+
+def loss(design: Design, network: nn.Module, split: Split, weights: Tensor) -> Tensor:
+    return task_of(design).loss(network, split, weights, {})
+
+
+@every_design
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_builds_and_gives_one_row_per_example(design: Design, number: int) -> None:
+    network, shape = build(design, number=number)
+    for batch in (1, 5):
+        split, _ = example(shape, batch)
+        outcomes = task_of(design).outcomes(network.eval(), split)
+        assert outcomes
+        assert all(values.shape == (batch,) and torch.isfinite(values).all() for values in outcomes.values())
+
+
+@every_design
+def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(design: Design) -> None:
+    network, shape = build(design)
+    split, weights = example(shape, 32)
+    loss(design, network.eval(), split, weights).backward()  # type: ignore[no-untyped-call]
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@every_design
+def test_the_loss_depends_on_the_input(design: Design) -> None:
+    network, shape = build(design)
+    network.eval()
+    split, weights = example(shape, 8, seed=0)
+    other, _ = example(shape, 8, seed=1)
+    with torch.no_grad():
+        assert loss(design, network, split, weights) != loss(
+            design, network, {**split, "images": other["images"]}, weights
+        )
+
+
+@every_design
+def test_a_row_does_not_depend_on_the_others_of_its_batch(design: Design) -> None:
+    network, shape = build(design)
+    split, _ = example(shape, 6)
+    together = task_of(design).outcomes(network.eval().double(), {**split, "images": split["images"].double()})
+    for row in range(6):
+        alone = {name: values[row : row + 1] for name, values in split.items()}
+        single = task_of(design).outcomes(network, {**alone, "images": alone["images"].double()})
+        for name, values in single.items():
+            torch.testing.assert_close(values[0], together[name][row], rtol=1e-10, atol=1e-12)
+
+
+@every_design
+def test_same_key_same_network_other_key_another(design: Design) -> None:
+    first, second, third = (build(design, key)[0].state_dict() for key in (1, 1, 2))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert any(not torch.equal(first[name], third[name]) for name in first)
+
+
+@every_design
+def test_building_leaves_the_global_generator_alone(design: Design) -> None:
+    before = torch.get_rng_state()
+    build(design)
+    assert torch.equal(before, torch.get_rng_state())
+
+
+@every_design
+def test_forward_draws_nothing_from_the_global_generator(design: Design) -> None:
+    network, shape = build(design)
+    split, weights = example(shape, 4)
+    before = torch.get_rng_state()
+    values = [loss(design, network.train(), split, weights) for _ in range(2)]
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(values[0], values[1])
+
+
+@every_design
+def test_dropout_follows_the_step_key_in_training_only(design: Design) -> None:
+    network, shape = build(design)
+    layers = dropouts(network)
+    assert not [layer for layer in network.modules() if isinstance(layer, nn.Dropout)], "use tiebreak's Dropout"
+    if not layers:
+        pytest.skip("the design has no dropout")
+    split, weights = example(shape, 16)
+    keys = step_keys(7, 0, 2, len(layers))
+    values = {}
+    for mode in (True, False):
+        network.train(mode)
+        for step in (0, 1):
+            for layer, key in zip(layers, keys[step], strict=True):
+                layer.key.copy_(key)
+            values[mode, step] = loss(design, network, split, weights)
+    assert not torch.equal(values[True, 0], values[True, 1])
+    assert torch.equal(values[False, 0], values[False, 1])
+
+
+@every_design
+def test_training_on_one_batch_lowers_its_loss(design: Design) -> None:
+    network, shape = build(design)
+    split, weights = example(shape, 8)
+    network.eval()  # without dropout: this is about the gradient
+    start = float(loss(design, network, split, weights).detach())
+    optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
+    for _ in range(20):
+        optimiser.zero_grad()
+        loss(design, network, split, weights).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+    assert float(loss(design, network, split, weights).detach()) < start
+
+
+@every_design
+def test_can_be_copied_saved_and_loaded(design: Design) -> None:
+    network, shape = build(design)
+    split, weights = example(shape, 4)
+    other, _ = build(design, key=2)
+    other.load_state_dict(network.state_dict())
+    copied = copy.deepcopy(network)
+    values = [loss(design, each.eval(), split, weights) for each in (network, other, copied)]
+    assert torch.equal(values[0], values[1])
+    assert torch.equal(values[0], values[2])
+
+
+@every_design
+def test_costs_are_counted(design: Design) -> None:
+    network, shape = build(design)
+    assert measure.parameters(network) == sum(value.numel() for value in network.state_dict().values())
+    flops = measure.forward_flops(network, shape)
+    assert flops is not None
+    assert flops > 0
+    assert network.training, "counting leaves the mode as it was"
+
+
+@every_design
+def test_the_source_hash_is_its_own(design: Design) -> None:
+    assert design.source() == design.source()
+    others = [other.source() for other in catalog.DESIGNS.values() if other is not design]
+    assert design.source() not in others

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tiebreak import catalog
+from tiebreak.cost import measure
+from tiebreak.cost.formulas import conv_parameters, linear_parameters
+from tiebreak.errors import TiebreakError
+from tiebreak.models.cnn import CnnPool, CnnStrided
+from tiebreak.models.interfaces import Images
+
+OCT = Images(channels=1, height=28, width=28, classes=4)
+
+
+@pytest.mark.parametrize(
+    ("name", "features", "parameters"),
+    [("cnn-pool", 576, 224_892), ("cnn-strided", 576, 224_892), ("cnn-pool-unpadded", 400, 168_572)],
+)
+def test_parameter_counts_of_the_reports(name: str, features: int, parameters: int) -> None:
+    network = catalog.DESIGNS[name].network(OCT, {}, 0)
+    assert measure.parameters(network) == parameters
+    convolutions = conv_parameters(1, 8, 3) + conv_parameters(8, 16, 3)
+    linears = linear_parameters(features, 320) + linear_parameters(320, 120) + linear_parameters(120, 4)
+    assert convolutions + linears == parameters
+
+
+def test_pooling_before_relu_equals_relu_before_pooling() -> None:
+    network = CnnPool(OCT).double()
+    images = torch.randn(5, 1, 28, 28, dtype=torch.float64)
+    features = [network.features(images)]
+    maps = F.max_pool2d(F.relu(network.conv1(images)), 2)
+    features.append(F.max_pool2d(F.relu(network.conv2(maps)), 2))
+    assert torch.equal(*features)
+    gradients = [
+        torch.autograd.grad(each.square().sum(), [network.conv1.weight, network.conv2.bias]) for each in features
+    ]
+    for ours, plain in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
+
+
+def test_multiply_adds_by_hand() -> None:
+    """14x14 and 6x6 outputs of 3x3 filters, then the three linear layers; a multiply-add is two operations."""
+    linears = 576 * 320 + 320 * 120 + 120 * 4
+    assert measure.forward_flops(CnnStrided(OCT), OCT) == 2 * (14 * 14 * 8 * 9 + 6 * 6 * 16 * 8 * 9 + linears)
+    assert measure.forward_flops(CnnPool(OCT), OCT) == 2 * (28 * 28 * 8 * 9 + 12 * 12 * 16 * 8 * 9 + linears)
+
+
+def test_an_image_too_small_for_the_filters_is_refused_with_its_size() -> None:
+    with pytest.raises(TiebreakError, match="a side of 1 pixels is smaller than the 3"):
+        CnnPool(Images(channels=1, height=2, width=28, classes=2))

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tiebreak.models.interfaces import Design, Images
+
+SHAPE = Images(channels=1, height=4, width=4, classes=2)
+
+
+def plain() -> type[nn.Module]:
+    class Net(nn.Module):
+        def __init__(self, shape: Images) -> None:
+            super().__init__()
+            self.out = nn.Linear(shape.height * shape.width, shape.classes)
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.out(images.flatten(1))  # type: ignore[no-any-return]
+
+    return Net
+
+
+def explained() -> type[nn.Module]:
+    class Net(nn.Module):
+        """The same network with words around it."""
+
+        def __init__(self, shape: Images) -> None:
+            """Words."""
+            super().__init__()
+            self.out = nn.Linear(shape.height * shape.width, shape.classes)  # a comment
+
+        def forward(self, images: Tensor) -> Tensor:
+            """More words."""
+            return self.out(images.flatten(1))  # type: ignore[no-any-return]
+
+    return Net
+
+
+def doubled() -> type[nn.Module]:
+    class Net(plain()):  # type: ignore[misc]
+        def forward(self, images: Tensor) -> Tensor:
+            return super().forward(images) * 2  # type: ignore[no-any-return]
+
+    return Net
+
+
+def source(build: type[nn.Module]) -> str:
+    return Design(name="x", family="classifier", build=build).source()
+
+
+def test_the_source_hash_sees_code_and_not_words() -> None:
+    assert source(plain()) == source(explained())
+    assert source(plain()) != source(doubled())
+
+
+def test_a_network_is_a_function_of_its_key() -> None:
+    design = Design(name="x", family="classifier", build=plain())
+    first, second, third = (design.network(SHAPE, {}, key).state_dict()["out.weight"] for key in (1, 1, 2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, third)
+
+
+def test_the_example_has_the_shape() -> None:
+    assert Images(channels=3, height=5, width=7, classes=2).example(4).shape == (4, 3, 5, 7)
