@@ -15,7 +15,7 @@ from tiebreak.results.lock import locked
 from tiebreak.results.record import Records
 from tiebreak.results.store import Store
 from tiebreak.results.verdict import VERDICT_FILE, Verdict
-from tiebreak.runs import PLAN_FILE, Plan
+from tiebreak.runs import PLAN_FILE, Plan, run_key
 from tiebreak.study import Study
 from tiebreak.train.messages import Message, Note
 from tiebreak.train.runner import Machine, train_plan
@@ -93,6 +93,9 @@ def open_result(folder: str | Path) -> Result:
     plan = Plan.read(folder)
     path = folder / STUDY_FILE
     study = study_file.parse(Study, study_file.read_text(path), str(path))
+    keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
+    if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
+        raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
     with closing(Store.open(folder)) as store:
         records = store.records()
     return Result(folder, study, plan, records, make_verdict(study, plan, records))

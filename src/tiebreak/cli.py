@@ -233,17 +233,18 @@ def compare(
 @app.command()
 def new(name: Annotated[str, typer.Argument(help="The study's name: letters, digits, - and _.")]) -> None:
     """Write NAME.toml, a commented study file to start from."""
+    import tomllib
     from importlib import resources
 
     from tiebreak import files, study_file
     from tiebreak.study import Study
 
-    text = (resources.files("tiebreak") / "template.toml").read_text("utf-8").replace("NAME", name)
-    study_file.parse(Study, text, f"study {name}")
+    text = (resources.files("tiebreak") / "template.toml").read_text("utf-8")
+    study_file.validate(Study, {**tomllib.loads(text), "name": name}, "new study")
     path = Path(f"{name}.toml")
     if path.exists():
         raise TiebreakError(f"{path}: is there already; give another name")
-    files.write(path, text)
+    files.write(path, text.replace("NAME", name))
     print(f"{path}: edit it, then `tiebreak plan {path}`")
 
 
@@ -254,6 +255,7 @@ def data_list(data_dir: DataDirOption = None) -> None:
     from tiebreak.data import fetch
     from tiebreak.report import listings
 
+    fetch.search_path(data_dir)  # a --data-dir that is not there is an error, not an empty list
     rows = []
     for name, entry in names.DATA.items():
         try:

@@ -167,6 +167,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
     parameters = {arm.parameters for arm in arms}
     flops = {arm.flops for arm in arms}
     fixed = [hypers(study, arm, {}) for arm in study.arms]
+    evaluations = sorted({arm.evaluation for arm in arms})
     grid = "; ".join(f"{name} in {', '.join(f'{value:g}' for value in values)}" for name, values in study.grid.items())
     return (
         Term(name="data and split", equal=True, value=f"{study.data}, one split for all arms and seeds"),
@@ -185,6 +186,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
         ),
         Term(name="selection", equal=True, value="the setting with the best mean on validation, last epoch"),
         Term(name="test set", equal=True, value="evaluated once per run after its last epoch, never used to choose"),
+        Term(name="evaluation", equal=len(evaluations) == 1, value=", ".join(evaluations)),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
         Term(
             name="multiply-adds per example",

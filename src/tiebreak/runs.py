@@ -87,6 +87,12 @@ class PlannedArm(Strict):
         """The identity of the arm's run at a setting and a seed."""
         return self.runs[run_key(setting, seed)]
 
+    def fits(self, key: str, run: Run | None) -> bool:
+        """Whether the run is one that the arm can have under this key."""
+        if run is None or run.design != self.design or run_key(run.setting, run.seed) != key:
+            return False
+        return self.evaluation in map(evaluation_key, run.evaluations)
+
 
 def run_key(setting: Mapping[str, float], seed: int) -> str:
     """The key of `PlannedArm.runs`."""
@@ -142,4 +148,7 @@ class Plan(Strict):
         for identity, run in plan.runs.items():
             if run.identity != identity:
                 raise TiebreakError(f"{path}: run {identity} was changed by hand: its content is {run.identity}")
+        for arm in plan.arms:
+            if not all(arm.fits(key, plan.runs.get(identity)) for key, identity in arm.runs.items()):
+                raise TiebreakError(f"{path}: the runs of arm {arm.name!r} were changed by hand")
         return plan

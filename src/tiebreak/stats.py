@@ -46,6 +46,7 @@ class Sample:
     a: ArrayLike
     b: ArrayLike
     goal: Goal = "max"
+    margin: float | None = None  # instead of the call's, for a metric of another unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +90,16 @@ def compare(samples: Sequence[Sample], *, margin: float, alpha: float = 0.05) ->
     In this order: `undecided` below `least_seeds`; `same` when D ± t(1 - alpha) · se lies inside ±margin; `a` or `b`
     when Holm's p is at most alpha, which is when the simultaneous interval excludes 0; else `undecided`.
     """
-    if not 0 < margin < math.inf:
-        raise ValueError(f"margin should be a positive number, not {margin}")
+    margins = [margin if sample.margin is None else sample.margin for sample in samples]
+    if not all(0 < each < math.inf for each in (margin, *margins)):
+        raise ValueError(f"margins should be positive numbers, not {margin}, {margins}")
     scores = [(_checked(sample.a), _checked(sample.b)) for sample in samples]
     if any(len(a) != len(b) for a, b in scores):
         raise ValueError("a and b should hold one score for each of the same seeds")
     p_t, p_flip = ([test(a - b) for a, b in scores] for test in (t_test_p, sign_flip_p))
     p_values = zip(p_t, holm(p_t).tolist(), p_flip, holm(p_flip).tolist(), strict=True)
-    return [_compared(sample, p, len(samples), margin, alpha) for sample, p in zip(samples, p_values, strict=True)]
+    together = zip(samples, p_values, margins, strict=True)
+    return [_compared(sample, p, len(samples), own, alpha) for sample, p, own in together]
 
 
 def t_test_p(differences: ArrayLike) -> float:

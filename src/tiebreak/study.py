@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from tiebreak import names, study_file, study_rules
 from tiebreak.errors import TiebreakError, nearest
@@ -18,6 +18,16 @@ from tiebreak.study_rules import setting_label
 
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=60)]
 Setting = Mapping[str, float]
+Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, Scalar):
+        raise ValueError("should be a number, a text, true or false")
+    return value
+
+
+Options = dict[str, Annotated[Scalar, BeforeValidator(_plain)]]
 
 __all__ = [
     "Arm",
@@ -52,9 +62,9 @@ class Arm(Strict):
 
     name: Name
     design: str
-    build: dict[str, Scalar] = {}  # options of the design, such as its width
-    options: dict[str, Scalar] = {}  # options of the task, such as shuffled pixels
-    evaluation: dict[str, Scalar] = {}  # how the trained run is evaluated; arms that differ only here share their runs
+    build: Options = {}  # options of the design, such as its width
+    options: Options = {}  # options of the task, such as shuffled pixels
+    evaluation: Options = {}  # how the trained run is evaluated; arms that differ only here share their runs
     fixed: dict[str, float] = {}  # hyper-parameters that are not tuned
     protocol: str | None = None  # instead of the study's
     epochs: Annotated[int, Field(ge=1)] | None = None  # instead of the budget's
@@ -67,7 +77,8 @@ class Pair(Strict):
     name: str = ""
     a: str
     b: str
-    metric: str | None = None
+    metric: str | None = None  # instead of the study's, with a margin of its own
+    margin: Margin | None = None
     primary: bool = False
 
     def arms(self) -> tuple[str, ...]:
@@ -84,7 +95,8 @@ class Interaction(Strict):
     b: str
     c: str
     d: str
-    metric: str | None = None
+    metric: str | None = None  # instead of the study's, with a margin of its own
+    margin: Margin | None = None
     primary: bool = False
 
     def arms(self) -> tuple[str, ...]:
@@ -99,7 +111,8 @@ class BestSetting(Strict):
     name: str = ""
     arm: str
     expect: dict[str, float]
-    metric: str | None = None
+    metric: str | None = None  # instead of the study's, with a margin of its own
+    margin: Margin | None = None
     primary: bool = False
 
     def arms(self) -> tuple[str, ...]:
@@ -108,7 +121,7 @@ class BestSetting(Strict):
 
 
 def _kind(value: Any) -> str:
-    return str(value.get("kind", "pair") if isinstance(value, dict) else value.kind)
+    return str(value.get("kind", "pair") if isinstance(value, dict) else getattr(value, "kind", "pair"))
 
 
 Comparison = Annotated[
@@ -169,7 +182,7 @@ class Reported(Strict):
     arm: str
     setting: dict[str, float]
     metric: str
-    value: float
+    value: Annotated[float, Field(allow_inf_nan=False)]
     data: str | None = None
     protocol: str | None = None
     epochs: int | None = None
@@ -203,10 +216,10 @@ class Study(Strict):
     data: str
     protocol: str = "audited"
     metric: str
-    margin: Annotated[float, Field(gt=0)]
+    margin: Margin
     seeds: Annotated[int, Field(ge=1, le=10_000)]
     about: About = About()
-    options: dict[str, Scalar] = {}
+    options: Options = {}
     budget: Budget
     optimiser: Optimiser = Optimiser()
     fixed: dict[str, float] = {}

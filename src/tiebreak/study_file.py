@@ -17,6 +17,14 @@ from tiebreak.errors import TiebreakError, nearest
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
 UNION_TAGS = ("pair", "interaction", "setting")  # pydantic puts a union's tag into the location; files have no such key
+COMPLAINTS = {  # pydantic's complaints, where the words of a study file are clearer
+    "missing": "this key is required",
+    "model_type": "should be a table",
+    "dict_type": "should be a table",
+    "tuple_type": "should be a list",
+    "too_short": "should not be empty",
+    "string_pattern_mismatch": "should be letters, digits, '.', '_' and '-', with a letter or digit in front",
+}
 
 
 def builtin_names() -> list[str]:
@@ -38,7 +46,7 @@ def find(name: str) -> tuple[str, str]:
 def read_text(path: Path) -> str:
     """The text of a file, or one line that says why it cannot be read."""
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
     except OSError as error:
@@ -49,8 +57,10 @@ def parse(model: type[ModelT], text: str, where: str) -> ModelT:
     """The model that `text` describes, or a TiebreakError that names the file and the key."""
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise TiebreakError(f"{where}: not valid TOML: {error}") from None
+    except RecursionError:
+        raise TiebreakError(f"{where}: not valid TOML: nested too deeply") from None
     return validate(model, content, where)
 
 
@@ -66,7 +76,8 @@ def explain(error: ValidationError) -> str:
     """Pydantic's first complaint as one line: which key, and what is wrong with it."""
     first, *others = error.errors(include_url=False)
     more = f" (and {len(others)} more)" if others else ""
-    return f"{_key(first)}{_complaint(first)}{more}"
+    line = f"{_key(first)}{_complaint(first)}{more}"
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
 def _key(item: ErrorDetails) -> str:
@@ -74,18 +85,22 @@ def _key(item: ErrorDetails) -> str:
     for part in item["loc"]:
         if isinstance(part, int):
             shown += f"[{part + 1}]"
-        elif not (shown.endswith("]") and part in UNION_TAGS):
+        elif not (part in UNION_TAGS and shown.startswith("comparisons[") and shown.endswith("]")):
             shown += f".{part}" if shown else part
     return f"{shown}: " if shown else ""
 
 
 def _complaint(item: ErrorDetails) -> str:
-    if item["type"] == "missing":
-        return "this key is required"
-    message = item["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    given = item.get("input")
-    shown = f", not {given!r}" if item["type"] != "value_error" and isinstance(given, str | int | float) else ""
-    return f"{message}{shown}"
+    kind = item["type"]
+    message = COMPLAINTS.get(kind) or item["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return message if kind in ("missing", "value_error", "json_invalid") else f"{message}{_given(item.get('input'))}"
+
+
+def _given(value: Any) -> str:
+    """What was there instead, if it is short enough to be shown."""
+    if not isinstance(value, str | int | float) or (isinstance(value, int) and value.bit_length() > 128):
+        return ""
+    return f", not {shown}" if len(shown := repr(value)) <= 80 else ""
 
 
 def to_toml(model: BaseModel) -> str:

@@ -14,16 +14,20 @@ from tiebreak.errors import nearest
 from tiebreak.names import Option, Scalar
 
 if TYPE_CHECKING:
-    from tiebreak.study import Arm, Study
+    from tiebreak.study import Arm, Claim, Reported, Study
 
 
 def setting_label(setting: Mapping[str, float]) -> str:
-    """How a setting is written everywhere: `lr=0.01`.
+    """How a setting is written everywhere, in whatever order it was given: `lr=0.01`. No two settings share a label.
 
     >>> setting_label({"lr": 0.01, "dropout": 0.7})
-    'lr=0.01 dropout=0.7'
+    'dropout=0.7 lr=0.01'
     """
-    return " ".join(f"{key}={value:g}" for key, value in setting.items()) or "default"
+    return " ".join(f"{key}={_number(setting[key])}" for key in sorted(setting)) or "default"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
 
 
 def check(study: Study) -> None:
@@ -31,24 +35,22 @@ def check(study: Study) -> None:
     _member("task", study.task, names.TASKS)
     task = names.TASKS[study.task]
     _member("data", study.data, [key for key, data in names.DATA.items() if data.family == task.family])
-    _check_protocol("protocol", study.protocol, study, task)
+    _check_protocol("protocol", study.protocol, study.data, task)
     _member("metric", study.metric, task.metrics)
     check_options("options", study.options, task.options)
-    _check_hypers("fixed", study.fixed)
-    for key, values in study.grid.items():
-        _member("grid", key, names.HYPERS)
-        if len(set(values)) != len(values):
-            raise ValueError(f"grid.{key}: a value is there twice")
-        for value in values:
-            _check_hypers("grid", {key: value})
+    _check_grid("grid", study.grid)
+    _check_fixed("fixed", study.fixed, study)
     for index, arm in enumerate(study.arms, start=1):
         _check_arm(f"arms[{index}]", arm, study, task)
     _unique("arms", [arm.name for arm in study.arms])
     _check_comparisons(study, task)
+    _unique("claims", [claim.id for claim in study.claims])
     for index, claim in enumerate(study.claims, start=1):
         _member(f"claims[{index}].comparison", claim.comparison, [item.name for item in study.comparisons])
+        _check_origin(f"claims[{index}]", claim, task)
     for index, reported in enumerate(study.reported, start=1):
-        _member(f"reported[{index}].arm", reported.arm, [arm.name for arm in study.arms])
+        _check_reported(f"reported[{index}]", reported, study, task)
+    _check_quick(study, task)
 
 
 def _check_arm(key: str, arm: Arm, study: Study, task: names.TaskName) -> None:
@@ -57,19 +59,42 @@ def _check_arm(key: str, arm: Arm, study: Study, task: names.TaskName) -> None:
     check_options(f"{key}.build", arm.build, designs[arm.design].options)
     check_options(f"{key}.options", arm.options, task.options)
     check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
-    _check_hypers(f"{key}.fixed", arm.fixed)
+    _check_fixed(f"{key}.fixed", arm.fixed, study)
     if arm.protocol is not None:
-        _check_protocol(f"{key}.protocol", arm.protocol, study, task)
-    for name in arm.fixed:
-        if name in study.grid:
-            raise ValueError(f"{key}.fixed.{name}: it is in the grid, and every arm gets the same grid; remove one")
+        _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
 
 
-def _check_protocol(key: str, name: str, study: Study, task: names.TaskName) -> None:
+def _check_protocol(key: str, name: str, data: str, task: names.TaskName) -> None:
     _member(key, name, task.protocols)
     known = task.protocols[name].data
-    if known and study.data not in known:
-        raise ValueError(f"{key}: {name!r} is a protocol for {', '.join(known)}, not for {study.data}; use 'audited'")
+    if known and data not in known:
+        raise ValueError(f"{key}: {name!r} is a protocol for {', '.join(known)}, not for {data}; use 'audited'")
+
+
+def _check_origin(key: str, item: Claim | Reported, task: names.TaskName) -> None:
+    if item.data is not None:
+        _member(f"{key}.data", item.data, names.DATA)
+    if item.protocol is not None:
+        _member(f"{key}.protocol", item.protocol, task.protocols)
+
+
+def _check_reported(key: str, item: Reported, study: Study, task: names.TaskName) -> None:
+    _member(f"{key}.arm", item.arm, [arm.name for arm in study.arms])
+    validation = [f"val_{name}" for name in task.metrics]
+    _member(f"{key}.metric", item.metric, [*task.metrics, *validation, "train_loss", "train_loss_running"])
+    if study.grid != study.quick.grid:  # the smaller grid of the quick version may lack a published setting
+        _check_setting(f"{key}.setting", item.setting, study)
+    _check_origin(key, item, task)
+
+
+def _check_quick(study: Study, task: names.TaskName) -> None:
+    quick = study.quick
+    if quick.protocol is not None:
+        _member("quick.protocol", quick.protocol, task.protocols)
+    if quick.data is not None:
+        _member("quick.data", quick.data, [key for key, data in names.DATA.items() if data.family == task.family])
+        _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
+    _check_grid("quick.grid", quick.grid or {})
 
 
 def _check_comparisons(study: Study, task: names.TaskName) -> None:
@@ -82,9 +107,10 @@ def _check_comparisons(study: Study, task: names.TaskName) -> None:
             raise ValueError(f"{key}: an arm is compared with itself")
         if item.metric is not None:
             _member(f"{key}.metric", item.metric, task.metrics)
-        if item.kind == "setting" and dict(item.expect) not in study.settings():
-            points = "; ".join(setting_label(point) for point in study.settings())
-            raise ValueError(f"{key}.expect: {setting_label(item.expect)} is not in the grid ({points})")
+            if item.metric != study.metric and item.margin is None:
+                raise ValueError(f"{key}.margin: required, since {item.metric} is not the study's metric")
+        if item.kind == "setting":
+            _check_setting(f"{key}.expect", item.expect, study)
         if item.kind == "setting" and len(study.settings()) < 2:
             raise ValueError(f"{key}: the grid has a single setting; nothing to choose from")
     _unique("comparisons", [item.name for item in study.comparisons])
@@ -106,6 +132,28 @@ def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Opt
             raise ValueError(f"{key}.{name}: {value!r} is not one of {', '.join(map(repr, option.choices))}")
         if not isinstance(value, str) and not _within(value, option.low, option.high):
             raise ValueError(f"{key}.{name}: {value!r} is outside {option.low} to {option.high}")
+
+
+def _check_setting(key: str, setting: Mapping[str, float], study: Study) -> None:
+    if setting not in study.settings():
+        points = "; ".join(setting_label(point) for point in study.settings())
+        raise ValueError(f"{key}: {setting_label(setting)} is not in the grid ({points})")
+
+
+def _check_grid(key: str, grid: Mapping[str, tuple[float, ...]]) -> None:
+    for name, values in grid.items():
+        _member(key, name, names.HYPERS)
+        if len(set(values)) != len(values):
+            raise ValueError(f"{key}.{name}: a value is there twice")
+        for value in values:
+            _check_hypers(key, {name: value})
+
+
+def _check_fixed(key: str, given: Mapping[str, float], study: Study) -> None:
+    _check_hypers(key, given)
+    for name in given:
+        if name in study.grid:
+            raise ValueError(f"{key}.{name}: it is in the grid, and every arm gets the same grid; remove one")
 
 
 def _check_hypers(key: str, given: Mapping[str, float]) -> None:

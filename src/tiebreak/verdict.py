@@ -61,7 +61,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         finished=finished,
         designs=designs,
         comparisons=comparisons,
-        reported=tuple(_reported(tally, item) for item in study.reported if matches(study, item)),
+        reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
         warnings=(*plan.warnings, *_failures(designs), *flags),
     )
@@ -87,10 +87,10 @@ def _sample(tally: Tally, question: Question) -> stats.Sample:
     scores: list[Scores] = [tally.scores(side.arm, side.setting, question.metric) for side in question.sides]
     seeds = sorted(set.intersection(*(set(each) for each in scores)))
     columns = [np.array([each[seed] for seed in seeds]) for each in scores]
-    goal = tally.study.goal(question.metric)
     if len(columns) == 4:
-        return stats.Sample(a=columns[0] - columns[1], b=columns[2] - columns[3], goal=goal)
-    return stats.Sample(a=columns[0], b=columns[1], goal=goal)
+        columns = [columns[0] - columns[1], columns[2] - columns[3]]
+    goal, margin = tally.study.goal(question.metric), question.comparison.margin
+    return stats.Sample(a=columns[0], b=columns[1], goal=goal, margin=margin)
 
 
 def _comparison(tally: Tally, question: Question, result: stats.Compared) -> ComparisonResult:
@@ -105,6 +105,7 @@ def _comparison(tally: Tally, question: Question, result: stats.Compared) -> Com
         a=question.a,
         b=question.b,
         metric=question.metric,
+        margin=question.comparison.margin or tally.study.margin,
         difference=result.difference,
         low=result.low,
         high=result.high,
@@ -142,7 +143,7 @@ def _sentence(question: Question, result: stats.Compared, study: Study) -> str:
     if result.low is not None and result.high is not None:
         evidence = f"{metric} {result.difference:+.4f}, 95 % interval {result.low:+.4f} to {result.high:+.4f}, {seeds}"
     if result.verdict == "same":
-        return f"{a} and {b} are the same within ±{study.margin:g} ({evidence})."
+        return f"{a} and {b} are the same within ±{question.comparison.margin or study.margin:g} ({evidence})."
     if result.verdict == "undecided":
         return f"Undecided between {a} and {b} ({evidence})."
     winner, loser = (a, b) if result.verdict == "a" else (b, a)
@@ -154,10 +155,11 @@ def _answer(study: Study, comparisons: tuple[ComparisonResult, ...]) -> str:
     """The primary comparison in words; what is still needed when it is undecided."""
     primary = [item for item in comparisons if item.primary]
     answer = " ".join(item.sentence for item in primary)
-    needed = [item.seeds_needed for item in primary if item.verdict == "undecided" and item.seeds_needed]
-    if needed:
-        more = max(needed)
-        answer += f" About {more} more seed{'s' if more > 1 else ''} would decide (--seeds {study.seeds + more})."
+    wanted = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
+    if wanted > study.seeds:
+        answer += f" About {wanted} seeds would decide (--seeds {wanted})."
+    elif wanted:
+        answer += f" The {study.seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
     return answer
 
 
@@ -195,6 +197,11 @@ def _failures(designs: tuple[ArmResult, ...]) -> list[str]:
 def matches(study: Study, item: Claim | Reported) -> bool:
     """Whether the study runs under the protocol that a claim or a reported figure belongs to."""
     return (item.data, item.protocol, item.epochs) == (study.data, study.protocol, study.budget.epochs)
+
+
+def _figures(study: Study) -> list[Reported]:
+    """The reported figures of this study's protocol, at settings that it trains."""
+    return [item for item in study.reported if matches(study, item) and item.setting in study.settings()]
 
 
 def _reported(tally: Tally, item: Reported) -> ReportedResult:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
-import torch.nn.functional as F
 
 from tiebreak import catalog
 from tiebreak.cost import measure
@@ -24,20 +22,6 @@ def test_parameter_counts_of_the_reports(name: str, features: int, parameters: i
     convolutions = conv_parameters(1, 8, 3) + conv_parameters(8, 16, 3)
     linears = linear_parameters(features, 320) + linear_parameters(320, 120) + linear_parameters(120, 4)
     assert convolutions + linears == parameters
-
-
-def test_pooling_before_relu_equals_relu_before_pooling() -> None:
-    network = CnnPool(OCT).double()
-    images = torch.randn(5, 1, 28, 28, dtype=torch.float64)
-    features = [network.features(images)]
-    maps = F.max_pool2d(F.relu(network.conv1(images)), 2)
-    features.append(F.max_pool2d(F.relu(network.conv2(maps)), 2))
-    assert torch.equal(*features)
-    gradients = [
-        torch.autograd.grad(each.square().sum(), [network.conv1.weight, network.conv2.bias]) for each in features
-    ]
-    for ours, plain in zip(*gradients, strict=True):
-        torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)
 
 
 def test_multiply_adds_by_hand() -> None:

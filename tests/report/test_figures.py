@@ -76,13 +76,13 @@ def test_one_colour_and_marker_for_each_arm() -> None:
 @pytest.mark.parametrize(("goal", "left"), [("max", "strided"), ("min", "pool")])
 def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
     item = sample_report.complete().verdict.primary
-    svg = figures.difference_bar(item, name="d", margin=0.005, goal="max" if goal == "max" else "min")
+    svg = figures.difference_bar(item, name="d", goal="max" if goal == "max" else "min")
     assert f"← {left} better" in svg
 
 
 def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
     item = sample_report.complete().verdict.primary.model_copy(update={"low": None, "high": None})
-    assert "+0.023" in figures.difference_bar(item, name="d", margin=0.005, goal="max", by_seed=[0.02])
+    assert "+0.023" in figures.difference_bar(item, name="d", goal="max", by_seed=[0.02])
 
 
 def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:

@@ -159,7 +159,7 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = sample_report.partial().verdict
     more = verdict.primary.model_copy(update={"seeds_needed": 14})
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
-    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 24") in provenance.commands(verdict)
+    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 18") in provenance.commands(verdict)
     kept = sample_report.complete().verdict
     assert [what for what, _ in provenance.commands(kept)] == ["repeat it elsewhere", "verify every hash"]
     lost = kept.model_copy(update={"finished": 80})

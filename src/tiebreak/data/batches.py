@@ -15,7 +15,7 @@ class Batches:
     """One epoch: which examples each step sees (S steps, B examples), and their shares of the step's mean loss."""
 
     indices: npt.NDArray[np.int64]  # [S, B]
-    weights: npt.NDArray[np.float32]  # [S, B], each row sums to 1; padding has weight 0
+    weights: npt.NDArray[np.float64]  # [S, B], each row sums to 1; padding has weight 0
 
 
 def epoch_batches(seed: int, epoch: int, examples: int, batch: int) -> Batches:
@@ -26,4 +26,4 @@ def epoch_batches(seed: int, epoch: int, examples: int, batch: int) -> Batches:
     indices[:examples] = order
     present = (np.arange(steps * batch) < examples).reshape(steps, batch)
     weights = present / present.sum(axis=1, keepdims=True)
-    return Batches(indices=indices.reshape(steps, batch), weights=weights.astype(np.float32))
+    return Batches(indices=indices.reshape(steps, batch), weights=weights)

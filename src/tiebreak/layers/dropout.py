@@ -1,9 +1,10 @@
 """Dropout whose mask is a function of (run key, step, layer, element), never of a generator's history.
 
-    y_i = x_i * keep_i / (1 - r),   keep_i = [ hash(key_{step,layer} xor i*G) >= 2^32 r - 2^31 ]
+    y_i = x_i * keep_i / (1 - r),   keep_i = [ stir(key_{step,layer} xor mix(i)) >= 2^32 r - 2^31 ]
 
-x input of any shape, r rate, i the element's flat index, G an odd constant, hash a signed 32-bit finaliser. The same
-mask comes out alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
+x input of any shape, r rate, i the element's flat index, mix a signed 32-bit finaliser, stir its inner half: enough for
+the high bits that the comparison looks at, since mix(i) and the keys are well mixed already. The same mask comes out
+alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
 Unlike `nn.Dropout`, the rate is a tensor (it can be tuned per run) and the key must be set before each step.
 Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functions" (lowbias32), public domain.
 """
@@ -20,16 +21,20 @@ GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio, odd, as a signed 32-bit inte
 
 def mix(bits: Tensor) -> Tensor:
     """A 32-bit finaliser on int32: every input bit reaches every output bit. `& mask` makes the shift logical."""
-    bits = bits ^ ((bits >> 16) & 0xFFFF)
+    bits = stir(bits ^ ((bits >> 16) & 0xFFFF))
+    return bits ^ ((bits >> 16) & 0xFFFF)
+
+
+def stir(bits: Tensor) -> Tensor:
+    """The finaliser without its outer shifts."""
     bits = bits * 0x7FEB352D
     bits = bits ^ ((bits >> 15) & 0x1FFFF)
-    bits = bits * (0x846CA68B - 2**32)
-    return bits ^ ((bits >> 16) & 0xFFFF)
+    return bits * (0x846CA68B - 2**32)
 
 
 @lru_cache(maxsize=64)
 def _counters(count: int, device: torch.device) -> Tensor:
-    return torch.arange(count, dtype=torch.int32, device=device) * GOLDEN
+    return mix(torch.arange(count, dtype=torch.int32, device=device))
 
 
 def step_keys(run_key: int, first_step: int, steps: int, layers: int) -> Tensor:
@@ -44,7 +49,7 @@ def step_keys(run_key: int, first_step: int, steps: int, layers: int) -> Tensor:
 
 def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
     """Zero a share `rate` of x and scale the rest by 1/(1-rate); `key` is one entry of `step_keys`."""
-    keep = mix(_counters(x.numel(), x.device) ^ key) >= rate * 2.0**32 - 2.0**31
+    keep = stir(_counters(x.numel(), x.device) ^ key) >= rate * 2.0**32 - 2.0**31
     return x * (keep / (1 - rate)).view(x.shape)
 
 

@@ -78,6 +78,6 @@ class CnnStrided(Cnn):
 
 
 def _pooled(net: Cnn, images: Tensor) -> Tensor:
-    # ReLU and max pooling commute, values and gradients alike; pooling first leaves a quarter of the ReLUs to do.
-    maps = F.relu(F.max_pool2d(net.conv1(images), 2))
-    return F.relu(F.max_pool2d(net.conv2(maps), 2))
+    # ReLU first: the two commute, but pooling the zeros that it leaves is faster on a CPU (no mispredicted branches).
+    maps = F.max_pool2d(F.relu(net.conv1(images)), 2)
+    return F.max_pool2d(F.relu(net.conv2(maps)), 2)

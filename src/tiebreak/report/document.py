@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tiebreak import files
 from tiebreak.report import drawing, tables, view
 from tiebreak.report.evidence import Evidence
 from tiebreak.results.record import Records
@@ -24,8 +24,8 @@ HEAD_BYTES = 2048  # the digest stands in the first lines of the page
 
 def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdict: Verdict) -> Path:
     """Write report.md and report.html into `folder`, each whole or not at all; the path of the page."""
-    _replace(folder / MARKDOWN_FILE, markdown(study, plan, records, verdict))
-    return _replace(folder / HTML_FILE, html(study, plan, records, verdict))
+    files.write(folder / MARKDOWN_FILE, markdown(study, plan, records, verdict))
+    return files.write(folder / HTML_FILE, html(study, plan, records, verdict))
 
 
 def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
@@ -91,18 +91,6 @@ def is_current(folder: Path, digest: str) -> bool:
         return False
     found = re.search(r'<meta name="tiebreak-inputs" content="([0-9a-f]+)">', head)
     return found is not None and found[1] == digest and (folder / MARKDOWN_FILE).is_file()
-
-
-def _replace(path: Path, text: str) -> Path:
-    """Write to a file beside `path`, then take its place: a reader never sees half a report."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text, "utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return path
 
 
 def _environment() -> Environment:

@@ -38,7 +38,7 @@ class Curve:
 
 
 def difference_bar(
-    item: ComparisonResult, *, name: str, margin: float, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
+    item: ComparisonResult, *, name: str, goal: Goal, by_seed: Sequence[float] = (), width: int = NARROW
 ) -> str:
     """A difference with its interval, the zero line and the margin; a dot for each seed."""
     from matplotlib.ticker import MaxNLocator
@@ -50,14 +50,14 @@ def difference_bar(
     room = (width - 16 - LETTER * len(f"difference in {item.metric}: − ")) / 2
     with drawing.style():
         figure, axes = drawing.sheet(width, 158, Margins(left=8, right=8, top=26, bottom=44))
-        axes.axvspan(-margin, margin, color=RULE, linewidth=0)
+        axes.axvspan(-item.margin, item.margin, color=RULE, linewidth=0)
         axes.axvline(0, color=INK, linewidth=1)
         axes.plot([low, high], [1, 1], color=INK, linewidth=5, solid_capstyle="butt")
         axes.plot([item.difference], [1], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=9)
         axes.plot(dots, [0.42 + 0.12 * (i % 2) for i in range(len(dots))], "o", color=MUTED, alpha=0.7, markersize=4.5)
         axes.text(item.difference, 1.24, _minus(words.signed(item.difference)), ha="center", fontweight="bold")
         axes.set_ylim(0.2, 1.62)
-        axes.set_xlim(*_window([low, high, -margin, margin, *dots], 0.12))
+        axes.set_xlim(*_window([low, high, -item.margin, item.margin, *dots], 0.12))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
@@ -65,7 +65,7 @@ def difference_bar(
         axes.set_xlabel(f"difference in {_fit(item.metric, 100)}: {_fit(item.a, room)} − {_fit(item.b, room)}")
         label = (
             f"Difference in {item.metric}, {item.a} minus {item.b}: {words.signed(item.difference)}, "
-            f"interval {words.signed_interval(item.low, item.high)}; margin {margin:g}."
+            f"interval {words.signed_interval(item.low, item.high)}; margin {item.margin:g}."
         )
         return drawing.to_svg(figure, name=name, label=label)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
+from tiebreak.report.words import printable
 from tiebreak.stats import Compared
 
 WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
@@ -23,7 +24,8 @@ def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
 
 def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
     """Verdicts on given scores, in words: one paragraph per pair."""
-    for a, b, result in compared:
+    for first, second, result in compared:
+        a, b = printable(first), printable(second)
         line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
         console.print(line)
         if result.difference is None:

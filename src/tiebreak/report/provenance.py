@@ -33,7 +33,7 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     here = Path()
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
     unsettled = to_settle(verdict)
-    if unsettled is not None and unsettled.primary:
+    if unsettled is not None:
         rows.append(("add the seeds still needed", run_command(verdict.study, here, wanted_seeds(verdict, unsettled))))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
@@ -41,12 +41,9 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
 
 
 def to_settle(verdict: Verdict) -> ComparisonResult | None:
-    """What to add seeds for: the main question while it is open, else the open comparison that needs the fewest."""
-    undecided = [item for item in verdict.comparisons if item.verdict == "undecided" and item.seeds_needed]
-    primary = [item for item in undecided if item.primary]
-    if primary:
-        return max(primary, key=lambda item: item.seeds_needed or 0)
-    return min(undecided, key=lambda item: item.seeds_needed or 0, default=None)
+    """What to add seeds for: the main question while it is open. Other comparisons say for themselves what they need."""
+    undecided = [item for item in verdict.comparisons if item.primary and item.seeds_needed]
+    return max(undecided, key=lambda item: item.seeds_needed or 0, default=None)
 
 
 def run_command(study: str, folder: Path | None, seeds: int | None = None) -> str:
@@ -57,5 +54,5 @@ def run_command(study: str, folder: Path | None, seeds: int | None = None) -> st
 
 
 def wanted_seeds(verdict: Verdict, item: ComparisonResult) -> int:
-    """The number of seeds to ask for: those planned, and those that the comparison still needs."""
-    return planned_seeds(verdict) + (item.seeds_needed or 0)
+    """The number of seeds to ask for: those planned, or those there and still needed if that is more."""
+    return max(planned_seeds(verdict), item.seeds + (item.seeds_needed or 0))

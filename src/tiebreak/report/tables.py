@@ -135,14 +135,14 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
 
 def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
     """The table of comparisons."""
-    return [_comparison_row(item, verdict.margin) for item in verdict.comparisons]
+    return [_comparison_row(item) for item in verdict.comparisons]
 
 
-def _comparison_row(item: ComparisonResult, margin: float) -> ComparisonRow:
+def _comparison_row(item: ComparisonResult) -> ComparisonRow:
     return ComparisonRow(
         name=item.name,
         primary=item.primary,
-        outcome=words.outcome(item, margin),
+        outcome=words.outcome(item),
         decided=item.verdict != "undecided",
         metric=item.metric,
         difference=words.signed(item.difference),

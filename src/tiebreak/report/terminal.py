@@ -35,7 +35,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     _say(console, f"{verdict.metric.split} {verdict.metric.name}; intervals: 95 %, of the mean over seeds", "dim")
     console.print()
     for item in verdict.comparisons:
-        console.print(_comparison_line(item, verdict.margin))
+        console.print(_comparison_line(item))
     if verdict.finished < verdict.planned:
         _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs finished", "yellow")
     for warning in verdict.warnings:
@@ -58,10 +58,10 @@ def _arm_table(verdict: Verdict) -> Table:
     return table
 
 
-def _comparison_line(item: ComparisonResult, margin: float) -> Text:
+def _comparison_line(item: ComparisonResult) -> Text:
     line = Text.assemble(
         (f"{words.printable(item.name)}: ", ""),
-        (words.outcome(item, margin), COLOURS[item.verdict]),
+        (words.outcome(item), COLOURS[item.verdict]),
         f"; difference {words.signed(item.difference)}",
     )
     if item.low is not None:
@@ -77,7 +77,8 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
     for item in open_items:
         _say(console, f"{item.name}: needs about {words.number_of(item.seeds_needed or 0, 'more seed')}")
     first = provenance.to_settle(verdict)
-    assert first is not None  # there are open ones
+    if first is None:
+        return
     seeds = provenance.wanted_seeds(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)

@@ -67,7 +67,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "verdict": verdict,
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],
-        "badge": words.headline(primary, verdict.margin),
+        "badge": words.headline(primary),
         "arms": tables.arm_rows(verdict),
         "comparisons": tables.comparison_rows(verdict),
         "settings": tables.setting_rows(evidence),
@@ -140,12 +140,10 @@ def _main(evidence: Evidence, item: ComparisonResult) -> Main:
 
 
 def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> MainFigures:
-    sides, goal, margin = evidence.sides(item), evidence.study.goal(item.metric), evidence.verdict.margin
+    sides, goal = evidence.sides(item), evidence.study.goal(item.metric)
     differences = [a - b for a, b in sides.pairs.values()]
     bars = [
-        figures.difference_bar(
-            item, name=f"{size}-{number}", margin=margin, goal=goal, by_seed=differences, width=width
-        )
+        figures.difference_bar(item, name=f"{size}-{number}", goal=goal, by_seed=differences, width=width)
         for size, width in (("narrow", figures.NARROW), ("wide", figures.WIDE))
     ]
     drawn = f"; the first {figures.MOST_LINES} are drawn" if len(differences) > figures.MOST_LINES else ""

@@ -139,20 +139,20 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else text[: max(length - 1, 1)].rstrip() + "…"
 
 
-def outcome(item: ComparisonResult, margin: float) -> str:
+def outcome(item: ComparisonResult) -> str:
     """A comparison's verdict in words."""
     return {
         "a": f"{item.a} is better",
         "b": f"{item.b} is better",
-        "same": f"same within ±{margin:g}",
+        "same": f"same within ±{item.margin:g}",
         "undecided": "undecided",
     }[item.verdict]
 
 
-def headline(primary: Sequence[ComparisonResult], margin: float) -> str:
+def headline(primary: Sequence[ComparisonResult]) -> str:
     """The answer in a few words; a question about settings rests on one comparison with each other setting."""
     if len(primary) == 1:
-        return outcome(primary[0], margin)
+        return outcome(primary[0])
     if all(item.verdict == "a" for item in primary):
         return f"{primary[0].a} is best"
     if any(item.verdict == "b" for item in primary):

@@ -52,6 +52,7 @@ class ComparisonResult(Strict):
     a: str
     b: str
     metric: str
+    margin: float
     difference: float | None
     low: float | None  # simultaneous 95 % interval over seeds, matching Holm
     high: float | None

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tiebreak.errors import TiebreakError, nearest
+
+
+def test_a_mistyped_name_is_answered_with_the_nearest_one() -> None:
+    assert nearest("cnn-pol", ["mlp", "cnn-strided", "cnn-pool"]) == "did you mean 'cnn-pool'?"
+
+
+def test_a_name_far_from_all_is_answered_with_all_of_them_in_order() -> None:
+    assert nearest("zzz", ["b", "a"]) == "valid: a, b"
+
+
+def test_where_nothing_is_valid_it_says_so() -> None:
+    assert nearest("x", []) == "none is valid here"
+
+
+def test_a_tiebreak_error_is_a_value_error() -> None:
+    assert issubclass(TiebreakError, ValueError)
+
+
+@given(st.text(), st.sets(st.text(min_size=1), max_size=5))
+def test_any_name_gets_a_hint(name: str, valid: set[str]) -> None:
+    assert nearest(name, valid)

@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+import bad_studies
+import tiny
+from tiebreak import study_file
+from tiebreak.errors import TiebreakError
+from tiebreak.study import BestSetting, Interaction, Pair, Schedule, Study
+
+Make = Callable[..., Study]
+
+EVERYTHING: dict[str, Any] = {
+    "data": "octmnist",
+    "protocol": "as-reported",
+    "seeds": 4,
+    "options": {"divisor": 256},
+    "optimiser": {"kind": "adamw", "schedule": {"kind": "cosine", "warmup_epochs": 1, "floor": 0.0}},
+    "fixed": {"weight_decay": 1e-4},
+    "grid": {"lr": [0.1, 1e-5], "dropout": [0.0, 0.7]},
+    "arms": [
+        {"name": "pool", "design": "cnn-pool", "epochs": 2, "fixed": {"momentum": 0.9}},
+        {"name": "strided", "design": "cnn-strided", "evaluation": {"shift": -2}, "protocol": "audited"},
+        {"name": "pool-2", "design": "cnn-pool", "options": {"shuffle_pixels": True}},
+        {"name": "strided-2", "design": "cnn-strided", "options": {"shuffle_pixels": True}},
+    ],
+    "comparisons": [
+        bad_studies.PAIR,
+        {**bad_studies.INTERACTION, "metric": "loss", "margin": 0.1},
+        {**bad_studies.SETTING, "name": "best", "expect": {"dropout": 0.7, "lr": 0.1}},
+    ],
+    "claims": [{**bad_studies.CLAIM, "source": ["R0", "R1"]}],
+    "reported": [{**bad_studies.REPORTED, "setting": {"lr": 0.1, "dropout": 0.0}}],
+    "quick": {"data": "mnist5k", "protocol": "audited", "seeds": 2, "epochs": 1, "batch": 4},
+}
+
+
+def test_a_resolved_file_says_the_same_as_the_study(tiny_study: Make) -> None:
+    for study in (tiny_study(), tiny_study(**EVERYTHING), tiny_study(**EVERYTHING).quickened(), Study.load("pooling")):
+        assert study_file.parse(Study, study_file.to_toml(study), "again") == study
+
+
+def test_a_resolved_file_has_every_default_written_out(tiny_study: Make) -> None:
+    text = study_file.to_toml(tiny_study())
+    for line in ('protocol = "audited"', 'kind = "sgd"', "floor = 0.01", 'name = "pool vs strided"', 'kind = "pair"'):
+        assert line in text
+
+
+def test_a_study_cannot_be_changed_in_place(tiny_study: Make) -> None:
+    with pytest.raises(ValidationError):
+        tiny_study().seeds = 3
+
+
+def test_settings_are_all_points_of_the_grid_in_the_order_of_the_file(tiny_study: Make) -> None:
+    points = itertools.product([0.1, 1e-5], [0.0, 0.7])
+    assert tiny_study(**EVERYTHING).settings() == [{"lr": lr, "dropout": rate} for lr, rate in points]
+
+
+def test_a_study_without_a_grid_has_one_setting(tiny_study: Make) -> None:
+    assert tiny_study().settings() == [{}]
+
+
+def test_comparisons_get_names_and_the_only_one_is_primary(tiny_study: Make) -> None:
+    pair, interaction, setting = tiny_study(**EVERYTHING).comparisons
+    assert (pair.name, interaction.name, setting.name) == (
+        "pool vs strided",
+        "(pool - strided) vs (pool-2 - strided-2)",
+        "best",
+    )
+    assert isinstance(pair, Pair)
+    assert isinstance(interaction, Interaction)
+    assert isinstance(setting, BestSetting)
+    assert tiny_study(comparisons=[{"a": "pool", "b": "strided"}]).comparisons[0].primary
+
+
+def test_an_arm_is_found_by_name_or_answered_with_the_nearest(tiny_study: Make) -> None:
+    assert tiny_study().arm("strided").design == "cnn-strided"
+    with pytest.raises(TiebreakError, match="no arm 'stride'; did you mean 'strided'"):
+        tiny_study().arm("stride")
+
+
+def test_an_arm_may_have_epochs_of_its_own(tiny_study: Make) -> None:
+    study = tiny_study(**EVERYTHING)
+    assert [study.epochs(arm) for arm in study.arms] == [2, 1, 1, 1]
+
+
+def test_the_goal_belongs_to_the_metric(tiny_study: Make) -> None:
+    assert tiny_study().goal() == "max"
+    assert tiny_study().goal("loss") == "min"
+    assert tiny_study(metric="loss").goal() == "min"
+
+
+def test_changing_nothing_gives_the_same_study(tiny_study: Make) -> None:
+    for study in (tiny_study(**EVERYTHING), Study.load("pooling")):
+        assert study.changed() == study
+
+
+def test_seeds_epochs_and_data_are_changed_alone(tiny_study: Make) -> None:
+    study = tiny_study()
+    assert study.changed(seeds=9) == tiny_study(seeds=9)
+    assert study.changed(epochs=7) == tiny_study(budget={"epochs": 7, "batch": 8})
+    assert study.changed(data="mnist5k") == tiny_study(data="mnist5k")
+
+
+def test_a_changed_study_is_checked_again(tiny_study: Make) -> None:
+    with pytest.raises(TiebreakError, match=r"study tiny: seeds: should be greater than or equal to 1, not 0"):
+        tiny_study().changed(seeds=0)
+    with pytest.raises(TiebreakError, match=r"study tiny: budget\.epochs: should be greater"):
+        tiny_study().changed(epochs=-1)
+    with pytest.raises(TiebreakError, match=r"study tiny: data: unknown name 'mnis'; did you mean 'mnist'"):
+        tiny_study().changed(data="mnis")
+
+
+def test_a_protocol_for_other_data_gives_way_to_audited() -> None:
+    study = Study.load("pooling")
+    assert study.protocol == "as-reported"
+    assert study.changed(data="mnist5k").protocol == "audited"
+    assert study.changed(data="octmnist").protocol == "as-reported"
+    assert study.changed(seeds=2).protocol == "as-reported"
+
+
+def test_claims_and_figures_keep_the_protocol_that_they_were_made_for() -> None:
+    study = Study.load("pooling")
+    for changed in (study.quickened(), study.changed(data="mnist5k", epochs=1), study.quickened().changed(seeds=3)):
+        assert changed.data == "mnist5k"
+        assert changed.protocol == "audited"
+        assert changed.budget.epochs < 15
+        for item in (*changed.claims, *changed.reported):
+            assert (item.data, item.protocol, item.epochs) == ("octmnist", "as-reported", 15)
+
+
+def test_a_claim_may_be_made_for_a_protocol_of_its_own(tiny_study: Make) -> None:
+    claim = {**bad_studies.CLAIM, "data": "octmnist", "protocol": "as-reported", "epochs": 15}
+    study = tiny_study(claims=[claim])
+    assert (study.claims[0].data, study.claims[0].protocol, study.claims[0].epochs) == ("octmnist", "as-reported", 15)
+
+
+def test_the_quick_version_changes_what_its_table_says_and_nothing_else(tiny_study: Make) -> None:
+    quick = tiny_study(**EVERYTHING).quickened()
+    assert (quick.data, quick.protocol, quick.seeds) == ("mnist5k", "audited", 2)
+    assert (quick.budget.epochs, quick.budget.batch) == (1, 4)
+    changed = {"data", "protocol", "seeds", "budget"}
+    whole = tiny_study(**EVERYTHING).model_dump(exclude=changed)
+    assert quick.model_dump(exclude=changed) == whole
+
+
+def test_the_quick_version_may_have_a_grid_of_its_own(tiny_study: Make) -> None:
+    study = tiny_study(**bad_studies.TUNED, quick={"grid": {"lr": [0.2]}})
+    assert study.quickened().settings() == [{"lr": 0.2}]
+    assert len(study.settings()) == 2
+
+
+def test_without_a_quick_table_the_quick_version_is_the_study(tiny_study: Make) -> None:
+    assert tiny_study().quickened() == tiny_study()
+
+
+def test_only_a_schedule_that_ends_with_the_budget_depends_on_it() -> None:
+    assert not Schedule().depends_on_budget()
+    assert Schedule(kind="cosine").depends_on_budget()
+    assert not Schedule(kind="linear", decay_epochs=12).depends_on_budget()
+
+
+def test_a_study_can_be_built_from_python_values() -> None:
+    assert Study.model_validate(tiny.content()) == study_file.validate(Study, tiny.content(), "x")

@@ -1,0 +1,46 @@
+"""A data set and studies small enough to train on within a test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIZES = {"train": 96, "val": 24, "test": 24}
+
+
+def write_data(folder: Path, *, key: int = 0) -> Path:
+    """A pneumoniamnist.npz in the MedMNIST layout: the left half is bright in class 0, the right half in class 1."""
+    random = np.random.default_rng(key)
+    arrays: dict[str, Any] = {}
+    for split, size in SIZES.items():
+        labels = random.permutation(np.arange(size) % 2)
+        images = random.integers(0, 96, (size, 28, 28))
+        images[labels == 0, :, :14] += 128
+        images[labels == 1, :, 14:] += 128
+        arrays[f"{split}_images"] = images.astype(np.uint8)
+        arrays[f"{split}_labels"] = labels[:, None].astype(np.uint8)
+    np.savez(folder / "pneumoniamnist.npz", **arrays)
+    return folder
+
+
+def content(**changes: Any) -> dict[str, Any]:
+    """What a small study file says: two arms, one epoch, two seeds, nothing tuned.
+
+    `changes` replace whole top-level keys; None leaves a key out.
+    """
+    base: dict[str, Any] = {
+        "name": "tiny",
+        "question": "Does max pooling classify better than stride 2?",
+        "task": "classify",
+        "data": "pneumoniamnist",
+        "metric": "accuracy",
+        "margin": 0.05,
+        "seeds": 2,
+        "budget": {"epochs": 1, "batch": 8},
+        "fixed": {"lr": 0.1},
+        "arms": [{"name": "pool", "design": "cnn-pool"}, {"name": "strided", "design": "cnn-strided"}],
+        "comparisons": [{"a": "pool", "b": "strided", "primary": True}],
+    }
+    return {key: value for key, value in {**base, **changes}.items() if value is not None}
