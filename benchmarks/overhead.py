@@ -61,7 +61,7 @@ class Bare(nn.Module):
 def bare_epoch(network: nn.Module, optimiser: torch.optim.Optimizer, split: Split, order: torch.Tensor) -> float:
     network.train()
     total = 0.0
-    for chosen in order.split(8):
+    for chosen in torch.split(order, 8):
         optimiser.zero_grad()
         loss = F.cross_entropy(network(split["images"][chosen]), split["labels"][chosen])
         loss.backward()  # type: ignore[no-untyped-call]
@@ -117,7 +117,7 @@ def whole_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> 
         with tempfile.TemporaryDirectory() as name:
             folder, store = Path(name), Store.create(Path(name))
             job = Job(run=run.model_dump(mode="json"), folder=name, data_dir=None, device="cpu")
-            for message in cohort.train(job, encode):
+            for message in cohort.train(job, lambda progress: None):
                 runner.keep(store, folder, decode(encode(message)))
             store.close()
 

@@ -11,7 +11,10 @@ def test_every_design_is_filed_under_its_name() -> None:
 
 
 def test_importing_the_catalog_prints_and_changes_nothing() -> None:
-    code = "import torch; before = torch.get_rng_state(); import tiebreak.catalog; assert torch.equal(before, torch.get_rng_state())"
+    code = (
+        "import torch; before = torch.get_rng_state(); import tiebreak.catalog; "
+        "assert torch.equal(before, torch.get_rng_state())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert done.stderr == ""

@@ -41,7 +41,7 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
 
 
 def to_settle(verdict: Verdict) -> ComparisonResult | None:
-    """What to add seeds for: the main question while it is open. Other comparisons say for themselves what they need."""
+    """What to add seeds for: the main question while it is open. Other comparisons say themselves what they need."""
     undecided = [item for item in verdict.comparisons if item.primary and item.seeds_needed]
     return max(undecided, key=lambda item: item.seeds_needed or 0, default=None)
 
