@@ -219,10 +219,10 @@ BROKEN_RULES = {
     "fixed by an arm and tuned": Bad({**TUNED, **arm(fixed={"lr": 0.1})}, "arms[1].fixed.lr: it is in the grid"),
     "as reported on other data": Bad(
         {"protocol": "as-reported"},
-        "protocol: 'as-reported' is a protocol for octmnist, not for pneumoniamnist; use 'audited'",
+        "protocol: 'as-reported' is a protocol for octmnist",
     ),
     "arm as reported on other data": Bad(
-        arm(protocol="as-reported"), "arms[1].protocol: 'as-reported' is a protocol for octmnist, not for pneumonia"
+        arm(protocol="as-reported"), "arms[1].protocol: 'as-reported' is a protocol for octmnist"
     ),
     "claim on no comparison": Bad(
         claim(comparison="pool vs stride"),
@@ -243,13 +243,16 @@ BROKEN_RULES = {
     ),
     "figure on no data": Bad(reported(data="mnis"), "reported[1].data: unknown name 'mnis'; did you mean 'mnist'?"),
     "quick data": Bad({"quick": {"data": "mnist5"}}, "quick.data: unknown name 'mnist5'; did you mean 'mnist5k'?"),
+    "quick without an arm": Bad(
+        {"quick": {"without": ["pol"]}}, "quick.without: unknown name 'pol'; did you mean 'pool'?"
+    ),
     "quick protocol": Bad(
         {"quick": {"protocol": "audit"}}, "quick.protocol: unknown name 'audit'; did you mean 'audited'?"
     ),
     "quick grid": Bad({"quick": {"grid": {"lrr": [0.1]}}}, "quick.grid: unknown name 'lrr'; did you mean 'lr'?"),
     "quick data under the wrong protocol": Bad(
         {"data": "octmnist", "protocol": "as-reported", "quick": {"data": "mnist5k"}},
-        "quick.protocol: 'as-reported' is a protocol for octmnist, not for mnist5k; use 'audited'",
+        "quick.protocol: 'as-reported' is a protocol for octmnist",
     ),
 }
 

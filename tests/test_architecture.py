@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src" / "tiebreak"
-BASE = ("errors", "files", "names", "streams")
+BASE = ("errors", "files", "names", "own_designs", "streams")
 
 # Module or package -> what of ours it may import besides BASE and itself. docs/architecture.md draws the same.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
     "files": (),
     "names": (),
+    "own_designs": (),
     "streams": (),
     "stats": (),
     "cost.formulas": (),
@@ -26,7 +27,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "study": ("study_file", "study_rules"),
     "runs": ("study", "study_file"),
     "results": ("study", "study_file", "runs"),
-    "verdict": ("study", "runs", "results", "stats"),
+    "sentences": ("study", "results", "stats"),
+    "verdict": ("study", "runs", "results", "stats", "sentences"),
     "report": ("study", "runs", "results", "stats", "cost.formulas"),
     "data": (),
     "layers": ("cost.formulas",),
@@ -34,11 +36,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cost.measure": ("models.interfaces",),
     "tasks": ("data", "models.interfaces"),
     "catalog": ("models", "tasks", "data"),
-    "plan": ("study", "runs", "catalog", "cost", "data", "stats"),
+    "resolve": ("study",),
+    "terms": ("study", "runs", "resolve", "stats"),
+    "plan": ("resolve", "terms", "study", "runs", "catalog", "cost", "data", "stats"),
     "train": ("study", "runs", "catalog", "data", "tasks", "results", "layers.dropout", "cost.measure"),
     "watch": ("report", "train.messages"),
     "api": ("study", "study_file", "runs", "plan", "results", "verdict", "report", "train", "watch"),
 }
+MAY_IMPORT["use"] = ("api", "catalog", "models.interfaces", "results", "runs", "tasks", "train")
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
 STANDARD_ONLY = ("names", "streams")
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiebreak.errors import TiebreakError, nearest
@@ -22,6 +22,7 @@ def test_a_tiebreak_error_is_a_value_error() -> None:
     assert issubclass(TiebreakError, ValueError)
 
 
+@settings(deadline=None)
 @given(st.text(), st.sets(st.text(min_size=1), max_size=5))
 def test_any_name_gets_a_hint(name: str, valid: set[str]) -> None:
     assert nearest(name, valid)

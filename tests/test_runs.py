@@ -205,7 +205,7 @@ def test_a_plan_with_an_unknown_key_is_one_line(tmp_path: Path) -> None:
 
 
 def test_a_plan_that_is_cut_short_is_one_short_line(tmp_path: Path) -> None:
-    (tmp_path / PLAN_FILE).write_text(make_plan().model_dump_json()[:1500])
+    (tmp_path / PLAN_FILE).write_text(make_plan().model_dump_json()[:-10])
     with pytest.raises(TiebreakError, match="Invalid JSON") as caught:
         Plan.read(tmp_path)
     assert len(str(caught.value)) < len(str(tmp_path)) + 150

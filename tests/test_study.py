@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from pydantic import ValidationError
 
 import bad_studies
 import tiny
 from tiebreak import study_file
 from tiebreak.errors import TiebreakError
-from tiebreak.study import BestSetting, Interaction, Pair, Schedule, Study
+from tiebreak.plan import make_plan
+from tiebreak.study import BestSetting, Claim, Interaction, Pair, Reported, Schedule, Study
 
 Make = Callable[..., Study]
 
@@ -53,7 +56,7 @@ def test_a_resolved_file_has_every_default_written_out(tiny_study: Make) -> None
 
 def test_a_study_cannot_be_changed_in_place(tiny_study: Make) -> None:
     with pytest.raises(ValidationError):
-        tiny_study().seeds = 3
+        tiny_study().seeds = 3  # type: ignore[misc]
 
 
 def test_settings_are_all_points_of_the_grid_in_the_order_of_the_file(tiny_study: Make) -> None:
@@ -130,7 +133,8 @@ def test_claims_and_figures_keep_the_protocol_that_they_were_made_for() -> None:
         assert changed.data == "mnist5k"
         assert changed.protocol == "audited"
         assert changed.budget.epochs < 15
-        for item in (*changed.claims, *changed.reported):
+        items: list[Claim | Reported] = [*changed.claims, *changed.reported]
+        for item in items:
             assert (item.data, item.protocol, item.epochs) == ("octmnist", "as-reported", 15)
 
 
@@ -157,6 +161,63 @@ def test_the_quick_version_may_have_a_grid_of_its_own(tiny_study: Make) -> None:
 
 def test_without_a_quick_table_the_quick_version_is_the_study(tiny_study: Make) -> None:
     assert tiny_study().quickened() == tiny_study()
+
+
+def test_the_quick_version_may_leave_arms_out_with_all_that_rests_on_them(tiny_study: Make) -> None:
+    study = tiny_study(**{**EVERYTHING, "quick": {"data": "mnist5k", "protocol": "audited", "without": ["pool-2"]}})
+    quick = study.quickened()
+    assert [arm.name for arm in quick.arms] == ["pool", "strided", "strided-2"]
+    assert [item.kind for item in quick.comparisons] == ["pair", "setting"]
+    assert quick.quickened() == quick
+
+
+OWN_DESIGNS = """
+from torch import nn
+
+class MyNet(nn.Sequential):
+    def __init__(self, shape, width=4):
+        pixels = shape.channels * shape.height * shape.width
+        super().__init__(nn.Flatten(), nn.Linear(pixels, width), nn.ReLU(), nn.Linear(width, shape.classes))
+
+DESIGNS = {"my-net": MyNet}
+"""
+
+
+def own_study(folder: Path, code: str | None, **changes: Any) -> Study:
+    arms = [{"name": "pool", "design": "my-net", "build": {"width": 3}}, bad_studies.STRIDED]
+    (folder / "study.toml").write_text(tomli_w.dumps(tiny.content(designs_from="nets.py", arms=arms, **changes)))
+    if code is not None:
+        (folder / "nets.py").write_text(code)
+    return Study.load(str(folder / "study.toml"))
+
+
+def test_own_designs_are_found_beside_the_study_and_planned(tmp_path: Path, tiny_data_dir: Path) -> None:
+    study = own_study(tmp_path, OWN_DESIGNS)
+    assert study.designs_from == str(tmp_path / "nets.py")
+    plan = make_plan(study, tiny_data_dir)
+    assert plan.arm("pool").parameters == 28 * 28 * 3 + 3 + 3 * 2 + 2
+    (tmp_path / "nets.py").write_text(OWN_DESIGNS.replace("ReLU", "Tanh"))
+    assert plan.runs.keys() & make_plan(study, tiny_data_dir).runs.keys() == set(plan.arm("strided").runs.values())
+
+
+@pytest.mark.parametrize(
+    ("code", "line"),
+    [
+        (None, "nets.py: No such file or directory; designs_from names a Python file"),
+        ("x = 1", "nets.py: no DESIGNS; end the file with"),
+        ("def broken(:", "nets.py:1: not valid Python"),
+        ("DESIGNS = {name: 1 for name in 'ab'}", "nets.py: DESIGNS should be written out"),
+        ("DESIGNS = {'my-nett': 1}", "arms[1].design: unknown name 'my-net'; did you mean 'my-nett'?"),
+        ("DESIGNS = {'my-net': 1, 'cnn-pool': 2}", "designs_from: 'cnn-pool' is a design of the catalog"),
+    ],
+    ids=["missing", "none", "syntax", "not a literal", "another name", "name of the catalog"],
+)
+def test_a_file_of_designs_that_cannot_be_used_is_one_line(code: str | None, line: str, tmp_path: Path) -> None:
+    with pytest.raises(TiebreakError) as caught:
+        own_study(tmp_path, code)
+    assert str(caught.value).startswith(f"{tmp_path / 'study.toml'}: ")
+    assert line in str(caught.value)
+    assert str(caught.value).isprintable()
 
 
 def test_only_a_schedule_that_ends_with_the_budget_depends_on_it() -> None:

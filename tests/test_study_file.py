@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bad_studies
@@ -141,6 +141,11 @@ def test_an_unknown_study_is_answered_with_the_nearest_name(name: str) -> None:
         study_file.find(name)
 
 
+def test_a_name_too_long_for_a_file_is_no_study() -> None:
+    with pytest.raises(TiebreakError, match=r"no study 'aaa"):
+        study_file.find("a" * 5000)
+
+
 def test_a_folder_without_the_ending_is_no_study(tmp_path: Path) -> None:
     with pytest.raises(TiebreakError, match=r"no study .*a file's name ends in \.toml"):
         study_file.find(str(tmp_path))
@@ -163,18 +168,21 @@ def test_the_small_study_is_good() -> None:
     assert message(tiny.content()) is None
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS) | st.text(), VALUES, max_size=6))
 def test_any_content_is_a_study_or_one_line(content: dict[str, Any]) -> None:
     said = message(content)
     assert said is None or (said.startswith("some.toml: ") and said.isprintable())
 
 
+@settings(deadline=None)
 @given(st.sampled_from([*Study.model_fields]), VALUES)
 def test_a_good_study_with_one_key_replaced_is_a_study_or_one_line(key: str, value: object) -> None:
     said = message({**tiny.content(), key: value})
     assert said is None or (said.startswith("some.toml: ") and said.isprintable())
 
 
+@settings(deadline=None)
 @given(st.sampled_from(["arms", "comparisons", "claims", "reported"]), st.sampled_from(KEYS), VALUES)
 def test_an_entry_with_one_key_replaced_is_a_study_or_one_line(table: str, key: str, value: object) -> None:
     good: dict[str, dict[str, Any]] = {

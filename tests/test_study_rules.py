@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import bad_studies
@@ -59,6 +59,7 @@ def test_the_label_of_a_setting_does_not_depend_on_its_order() -> None:
     assert setting_label({"lr": 0.01, "dropout": 0.7}) == setting_label({"dropout": 0.7, "lr": 0.01})
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
 def test_two_values_share_a_label_only_when_they_are_equal(first: float, second: float) -> None:
     assert (setting_label({"lr": first}) == setting_label({"lr": second})) == (repr(first) == repr(second))

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import files, study_file
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import find_plan
+from tiebreak.plan import data_checksum, find_plan
 from tiebreak.report import document
+from tiebreak.results.check import check as check_folder
 from tiebreak.results.lock import locked
 from tiebreak.results.record import Records
 from tiebreak.results.store import Store
 from tiebreak.results.verdict import VERDICT_FILE, Verdict
 from tiebreak.runs import PLAN_FILE, Plan, run_key
 from tiebreak.study import Study
-from tiebreak.train.messages import Message, Note
-from tiebreak.train.runner import Machine, train_plan
+from tiebreak.train.messages import Note
+from tiebreak.train.runner import Listener, Machine, show_plan, train_plan
 from tiebreak.verdict import make_verdict
 from tiebreak.watch import Watch
 
 STUDY_FILE = "study.toml"
-Listener = Callable[[Message], None]
+DESIGNS_FILE = "designs.py"
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,22 @@ class Result:
 
 
 def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
-    """Write the resolved study and its plan into the folder; an unchanged plan is reused."""
-    other = folder / STUDY_FILE
-    if other.is_file():
-        stored = study_file.parse(Study, study_file.read_text(other), str(other))
-        if stored.name != study.name:
-            raise TiebreakError(f"{folder}: holds the study {stored.name!r}, not {study.name!r}; give another --out")
+    """Write the resolved study and its plan into the folder; an unchanged plan is reused.
+
+    A user's designs are copied beside them, so that the folder stays whole when the original moves or changes.
+    """
+    path = folder / STUDY_FILE
+    stored = Study.load(str(path)).name if path.is_file() else study.name
+    if stored != study.name:
+        raise TiebreakError(f"{folder}: holds the study {stored!r}, not {study.name!r}; give another --out")
+    written = study
+    if study.designs_from is not None:
+        text = study_file.read_text(Path(study.designs_from))
+        copy = files.write(folder / DESIGNS_FILE, text)
+        study = study.model_copy(update={"designs_from": str(copy.resolve())})
+        written = study.model_copy(update={"designs_from": DESIGNS_FILE})
     plan = find_plan(study, folder, data_dir)
-    files.write(folder / STUDY_FILE, study_file.to_toml(study))
+    files.write(path, study_file.to_toml(written))
     files.write(folder / PLAN_FILE, plan.model_dump_json(indent=1) + "\n")
     return plan
 
@@ -69,9 +77,13 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
         with Watch(Console()) as watch:
             return run(study, out, machine=machine, listen=watch.hear)
     folder, machine = Path(out), machine or Machine()
+    data_checksum(study.data, machine.data_dir)  # without the data, not even the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
+        if study.designs_from is not None:
+            listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
         plan = prepare(study, folder, machine.data_dir)
         train_plan(plan, folder, machine, listen)
+        show_plan(study, plan, folder, machine, listen)
         return conclude(folder)
 
 
@@ -92,10 +104,21 @@ def open_result(folder: str | Path) -> Result:
         raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
     plan = Plan.read(folder)
     path = folder / STUDY_FILE
-    study = study_file.parse(Study, study_file.read_text(path), str(path))
+    study = Study.load(str(path))
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
     if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
         raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
     with closing(Store.open(folder)) as store:
         records = store.records()
     return Result(folder, study, plan, records, make_verdict(study, plan, records))
+
+
+def check(folder: str | Path) -> tuple[int, list[str]]:
+    """Whether the folder holds what was written: how many hashes were compared, and a line for all that is wrong."""
+    folder = Path(folder)
+    compared, problems = check_folder(folder)
+    if not problems and (folder / VERDICT_FILE).is_file():
+        compared += 1
+        if Verdict.read(folder) != open_result(folder).verdict:
+            problems.append(f"{folder / VERDICT_FILE}: not what the records say; `tiebreak report` writes it anew")
+    return compared, problems

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
+import traceback
 from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
 
-from tiebreak.models.cnn import CnnPool, CnnPoolUnpadded, CnnStrided
+from tiebreak import own_designs
+from tiebreak.errors import TiebreakError, nearest
+from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
 from tiebreak.models.interfaces import Design
+from tiebreak.models.mlp import Mlp
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
 
@@ -13,8 +20,41 @@ DESIGNS: Mapping[str, Design] = {
     "cnn-pool": Design(name="cnn-pool", family="classifier", build=CnnPool),
     "cnn-strided": Design(name="cnn-strided", family="classifier", build=CnnStrided),
     "cnn-pool-unpadded": Design(name="cnn-pool-unpadded", family="classifier", build=CnnPoolUnpadded),
+    "cnn-kuzushiji": Design(name="cnn-kuzushiji", family="classifier", build=CnnKuzushiji),
+    "mlp": Design(name="mlp", family="classifier", build=Mlp),
 }
 
 TASKS: Mapping[str, Task] = {
     "classify": Classify(),
 }
+
+
+def find_design(name: str, designs_from: str | None = None, family: str = "classifier") -> Design:
+    """A design of the catalog, or one that the user's Python file exports, which runs that file."""
+    if name in DESIGNS:
+        return DESIGNS[name]
+    if designs_from is None:
+        raise TiebreakError(f"no design {name!r}; {nearest(name, DESIGNS)}")
+    path = Path(designs_from)
+    names = own_designs.declared_names(path)
+    if name not in names:
+        raise TiebreakError(f"{path}: no design {name!r}; {nearest(name, names)}")
+    build = _load(path).DESIGNS[name]
+    if not callable(build):
+        raise TiebreakError(f"{path}: DESIGNS[{name!r}] should be an nn.Module class, not {type(build).__name__}")
+    return Design(name=name, family=family, build=build, text_hash=own_designs.file_hash(path))
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"tiebreak_designs_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        raise TiebreakError(
+            f"{path}: {type(error).__name__}: {error} (line {where.lineno} of {where.filename})"
+        ) from None
+    return module

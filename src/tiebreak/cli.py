@@ -71,9 +71,6 @@ def main() -> None:
     except TiebreakError as error:
         print(f"tiebreak: {error}", file=sys.stderr)
         sys.exit(2)
-    except BrokenPipeError:  # `tiebreak … | head`
-        sys.stderr.close()
-        sys.exit(0)
 
 
 def _console() -> Console:
@@ -199,9 +196,9 @@ def status(folder: FolderArgument) -> None:
 @app.command()
 def check(folder: FolderArgument) -> None:
     """Verify every hash of a results folder: plan, records, checkpoints."""
-    from tiebreak.results.check import check as check_folder
+    from tiebreak import api
 
-    compared, problems = check_folder(folder)
+    compared, problems = api.check(folder)
     if problems:
         raise TiebreakError("\n".join(problems))
     print(f"{folder}: {compared} hashes compared, all as they were written")
@@ -228,6 +225,22 @@ def compare(
         print(listings.compared_json(compared))
     else:
         listings.print_compared(_console(), compared, margin)
+
+
+@app.command()
+def use(
+    folder: FolderArgument,
+    given: Annotated[str, typer.Argument(metavar="INPUT", help="What to ask about: a PNG or JPEG file.")],
+    arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
+) -> None:
+    """Put a trained network of a results folder to work: classify a picture."""
+    from tiebreak.report import listings
+    from tiebreak.use import use as use_run
+
+    used = use_run(folder, given, arm=arm, seed=seed)
+    answers = [(answer.text, answer.probability) for answer in used.answers]
+    listings.print_answers(_console(), answers, f"{used.arm} ({used.run.label})", used.note)
 
 
 @app.command()
@@ -276,6 +289,7 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
     if not source.files:
         print(f"{name}: embedded, nothing to fetch")
         return
+    fetch.check_fetchable(source)
     print(f"{name}: {source.licence}; {source.citation}")
     with listings.download_bar(_console(), name) as bar:
         folder = fetch.fetch(source, bar)
@@ -284,12 +298,23 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
 
 @data_app.command("check")
 def data_check(
-    name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")], data_dir: DataDirOption = None
+    name: Annotated[str, typer.Argument(help="See `tiebreak data list`; or the path of your own images.")],
+    data_dir: DataDirOption = None,
 ) -> None:
-    """Compare the checksums of a data set's files with the published ones, and load it once."""
+    """Compare the checksums of a data set's files with the published ones, and load it once.
+
+    Your own images are an .npz file in the MedMNIST layout, or a folder of PNG or JPEG files: FOLDER/CLASS/*.png, or
+    FOLDER/train/CLASS/*.png and the same for val and test.
+    """
+    from tiebreak import names
     from tiebreak.data import fetch
     from tiebreak.data.images import load_images
 
+    if names.is_path(name):
+        print("\n".join(load_images(name, data_dir).description()))
+        return
+    if name not in names.DATA and Path(name).exists():
+        raise TiebreakError(f"no data set is called {name!r}; for your own data write a slash: ./{name}")
     files = fetch.verify(name, data_dir)
     loaded = load_images(name, data_dir)
     for filename, file in files.items():

@@ -76,6 +76,18 @@ DESIGNS: Mapping[str, DesignName] = {
     "cnn-pool": DesignName(family="classifier", line="two convolutions, each followed by 2x2 max pooling"),
     "cnn-strided": DesignName(family="classifier", line="the same without pooling: both convolutions have stride 2"),
     "cnn-pool-unpadded": DesignName(family="classifier", line="cnn-pool whose first convolution lost its padding"),
+    "cnn-kuzushiji": DesignName(family="classifier", line="a larger cnn-pool: 5x5 filters first, 600 hidden units"),
+    "mlp": DesignName(
+        family="classifier",
+        line="fully connected, as many parameters as the CNN it is compared with",
+        options={
+            "match": Option(
+                default="cnn-pool",
+                choices=("cnn-pool", "cnn-strided", "cnn-pool-unpadded", "cnn-kuzushiji"),
+                line="the design whose number of parameters it gets",
+            )
+        },
+    ),
 }
 
 TASKS: Mapping[str, TaskName] = {
@@ -92,10 +104,18 @@ TASKS: Mapping[str, TaskName] = {
         },
         evaluation={
             "shift": Option(default=0, low=-14, high=14, line="move images right by this many pixels, filling with 0"),
+            "rotate": Option(default=0.0, low=-180.0, high=180.0, line="turn images counter-clockwise, in degrees"),
+            "scale": Option(default=1.0, low=0.25, high=4.0, line="enlarge what is in the images by this factor"),
+            "disturbed": Option(
+                default=False,
+                line="the mean over six moves: 2 pixels left and right, 15 degrees, 15 % smaller and larger",
+            ),
         },
         protocols={
             "audited": Protocol(),
-            "as-reported": Protocol(options={"divisor": 256, "test_images": "as-reported"}, data=("octmnist",)),
+            "as-reported": Protocol(
+                options={"divisor": 256, "test_images": "as-reported"}, data=("octmnist", "kmnist")
+            ),
         },
     ),
 }
@@ -105,7 +125,12 @@ DATA: Mapping[str, DataName] = {
     "mnist": DataName(family="classifier", line="MNIST, 70,000 digits, 28x28, 10 classes"),
     "octmnist": DataName(family="classifier", line="retinal OCT, 109,309 images, 28x28, 4 classes (MedMNIST v2)"),
     "pneumoniamnist": DataName(family="classifier", line="chest X-rays, 5,856 images, 28x28, 2 classes (MedMNIST v2)"),
+    "kmnist": DataName(family="classifier", line="Kuzushiji-MNIST, 70,000 cursive hiragana, 28x28, 10 classes"),
+    "kuzushiji-kanji10": DataName(
+        family="classifier", line="10 Kuzushiji-Kanji, 13,931 images, 28x28, not for download"
+    ),
 }
+OWN_DATA = "your own data is a path with a slash, such as ./images"
 
 HYPERS: Mapping[str, Hyper] = {
     "lr": Hyper(default=0.01, low=0.0, high=1e9, line="learning rate"),
@@ -117,3 +142,12 @@ HYPERS: Mapping[str, Hyper] = {
     "dropout": Hyper(default=None, low=0.0, high=0.999, line="rate of every dropout layer; default: the design's own"),
     "label_smoothing": Hyper(default=0.0, low=0.0, high=0.999, line="share of the target spread over all classes"),
 }
+
+
+def is_path(name: str) -> bool:
+    """Whether the data of a study is a file or folder of the user's own, not the name of a data set.
+
+    >>> [is_path(name) for name in ("mnist", "./mnist", "digits.npz", "..")]
+    [False, True, True, True]
+    """
+    return "/" in name or "\\" in name or name.endswith(".npz") or name in (".", "..")

@@ -7,18 +7,18 @@ are unchanged, so that asking again about a finished study is quick.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 
 from tiebreak import names
-from tiebreak.data import fetch
-from tiebreak.data.embedded import mnist5k_file
+from tiebreak.data import images
 from tiebreak.errors import TiebreakError
-from tiebreak.names import Option, Scalar
-from tiebreak.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, Term, digest, evaluation_key, run_key
+from tiebreak.own_designs import file_hash
+from tiebreak.resolve import complete, hypers, task_options
+from tiebreak.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, digest, evaluation_key, run_key
 from tiebreak.study import Arm, Study
+from tiebreak.terms import equal_terms, warnings
 
 COMPARABILITY = 1  # raised when training itself changes, so that old and new runs are never mixed
 UPDATE_SHARE = 1.2  # predictions: a step's update and bookkeeping on top of its forward and backward pass
@@ -40,7 +40,8 @@ def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
 def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
-    return digest([study.model_dump(mode="json"), _code_digest(), data_checksum(study.data, data_dir)])
+    own = file_hash(Path(study.designs_from)) if study.designs_from is not None else ""
+    return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study.data, data_dir)])
 
 
 @cache
@@ -52,10 +53,8 @@ def _code_digest() -> str:
 
 
 def data_checksum(name: str, data_dir: Path | None) -> str:
-    """The checksum of a data set's file, found without loading it."""
-    if names.DATA[name].embedded:
-        return fetch.file_checksum(mnist5k_file())
-    return " ".join(file.sha256 for file in fetch.verify(name, data_dir).values())
+    """The checksum of a data set, found without loading it."""
+    return images.checksum(name, data_dir)
 
 
 def make_plan(study: Study, data_dir: Path | None) -> Plan:
@@ -85,7 +84,10 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             sizes=task.sizes(data, task_options(study, study.arms[0])),
             licence=data.licence,
             citation=data.citation,
+            shape=asdict(task.shape(data)),
+            class_names=data.class_names,
         ),
+        designs_from=study.designs_from,
         arms=tuple(arms),
         runs=runs,
         terms=equal_terms(study, arms),
@@ -97,21 +99,23 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
     from tiebreak import catalog
     from tiebreak.cost import measure
 
-    design = catalog.DESIGNS[arm.design]
-    build = complete(names.DESIGNS[arm.design].options, arm.build)
+    design = catalog.find_design(arm.design, study.designs_from)
+    own = arm.design not in names.DESIGNS
+    build = dict(arm.build) if own else complete(names.DESIGNS[arm.design].options, arm.build)
     evaluation = {
         key: value for key, value in arm.evaluation.items() if value != names.TASKS[study.task].evaluation[key].default
     }
+    source, options = design.source(), task_options(study, arm)
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
     for setting in study.settings():
         for seed in range(study.seeds):
             run = Run(
                 design=arm.design,
-                source=design.source(),
+                source=source,
                 build=build,
                 task=study.task,
-                options=task_options(study, arm),
+                options=options,
                 data=study.data,
                 checksum=checksum,
                 optimiser=study.optimiser,
@@ -135,93 +139,6 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
     )
     return planned, runs
-
-
-def complete(known: Mapping[str, Option], given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Every option, the given ones over the defaults."""
-    return {name: given.get(name, option.default) for name, option in known.items()}
-
-
-def task_options(study: Study, arm: Arm) -> dict[str, Scalar]:
-    """The arm's task options: defaults, then the protocol's, then the study's, then the arm's own."""
-    task = names.TASKS[study.task]
-    protocol = task.protocols[arm.protocol or study.protocol].options
-    return complete(task.options, {**protocol, **study.options, **arm.options})
-
-
-def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, float | None]:
-    """Every hyper-parameter of a run: defaults, then the study's, the arm's, the setting's."""
-    defaults = {name: hyper.default for name, hyper in names.HYPERS.items()}
-    return {**defaults, **study.fixed, **arm.fixed, **setting}
-
-
-def comparison_count(study: Study) -> int:
-    """How many comparisons Holm's correction counts: a best-setting question counts once per other setting."""
-    return sum(len(study.settings()) - 1 if item.kind == "setting" else 1 for item in study.comparisons)
-
-
-def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
-    """What is held equal between the arms, and what is not."""
-    options = [task_options(study, arm) for arm in study.arms]
-    epochs = {study.epochs(arm) for arm in study.arms}
-    parameters = {arm.parameters for arm in arms}
-    flops = {arm.flops for arm in arms}
-    fixed = [hypers(study, arm, {}) for arm in study.arms]
-    evaluations = sorted({arm.evaluation for arm in arms})
-    grid = "; ".join(f"{name} in {', '.join(f'{value:g}' for value in values)}" for name, values in study.grid.items())
-    return (
-        Term(name="data and split", equal=True, value=f"{study.data}, one split for all arms and seeds"),
-        Term(name="task options", equal=options.count(options[0]) == len(options), value=_shown(options)),
-        Term(name="budget", equal=len(epochs) == 1, value=f"{_list(epochs)} epochs, batches of {study.budget.batch}"),
-        Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
-        Term(
-            name="untuned hyper-parameters",
-            equal=fixed.count(fixed[0]) == len(fixed),
-            value=f"{study.optimiser.kind}, {study.optimiser.schedule.kind} schedule",
-        ),
-        Term(
-            name="seeds",
-            equal=True,
-            value=f"{study.seeds} per arm and setting, paired: one data order and one set of random streams per seed",
-        ),
-        Term(name="selection", equal=True, value="the setting with the best mean on validation, last epoch"),
-        Term(name="test set", equal=True, value="evaluated once per run after its last epoch, never used to choose"),
-        Term(name="evaluation", equal=len(evaluations) == 1, value=", ".join(evaluations)),
-        Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
-        Term(
-            name="multiply-adds per example",
-            equal=len(flops) == 1,
-            value=_list({None if count is None else count // 2 for count in flops}),
-        ),
-    )
-
-
-def _shown(options: list[dict[str, Scalar]]) -> str:
-    common = [f"{key}={value}" for key, value in options[0].items() if all(other[key] == value for other in options)]
-    differing = [key for key in options[0] if any(other[key] != options[0][key] for other in options)]
-    return ", ".join([*common, *(f"{key} differs by arm" for key in differing)])
-
-
-def _list(values: set[int] | set[int | None]) -> str:
-    return ", ".join("unknown" if value is None else f"{value:,}" for value in sorted(values, key=lambda v: v or 0))
-
-
-def warnings(study: Study, official: bool | None) -> list[str]:
-    """What the user should know before training."""
-    from tiebreak.stats import least_seeds
-
-    found = []
-    count = comparison_count(study)
-    if study.seeds < least_seeds(count):
-        found.append(
-            f"{study.seeds} seed{'s' if study.seeds > 1 else ''} cannot decide {count} "
-            f"comparison{'s' if count > 1 else ''}: at least {least_seeds(count)} are needed (--seeds)"
-        )
-    if official is False:
-        found.append(
-            f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -248,7 +165,9 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
     counted: set[str] = set()
     for arm in plan.arms:
         build = plan.runs[next(iter(arm.runs.values()))].build
-        step = measure.step_seconds(catalog.DESIGNS[arm.design].network(shape, build, 0), shape, first.batch)
+        step = measure.step_seconds(
+            catalog.find_design(arm.design, plan.designs_from).network(shape, build, 0), shape, first.batch
+        )
         own = set(arm.runs.values()) - counted
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from tiebreak import study_file
 from tiebreak.errors import TiebreakError
-from tiebreak.names import Scalar
+from tiebreak.names import Scalar, is_path
 from tiebreak.study import Optimiser, Strict, setting_label
 
 PLAN_FILE = "plan.json"
@@ -53,6 +53,8 @@ class Run(Strict):
     def trajectory(self) -> str:
         """The identity of the path through parameter space, however far it is followed."""
         content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
+        if is_path(self.data):  # the checksum says what it is; moving the folder changes nothing
+            del content["data"]
         if self.optimiser.schedule.depends_on_budget():
             content["epochs"] = self.epochs
         return digest(content)
@@ -116,6 +118,8 @@ class DataSummary(Strict):
     sizes: dict[str, int]
     licence: str
     citation: str
+    shape: dict[str, int] = Field(default_factory=dict)  # what designs are built for
+    class_names: tuple[str, ...] = Field(default=(), strict=False)
 
 
 class Plan(Strict):
@@ -124,6 +128,7 @@ class Plan(Strict):
     study: str
     inputs: str  # digest of study, code and data: the plan is valid while they are unchanged
     data: DataSummary
+    designs_from: str | None = None  # the user's Python file
     arms: tuple[PlannedArm, ...]
     runs: dict[str, Run]
     terms: tuple[Term, ...]

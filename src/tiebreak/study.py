@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
@@ -197,6 +198,7 @@ class Quick(Strict):
     epochs: Annotated[int, Field(ge=1)] | None = None
     batch: Annotated[int, Field(ge=1)] | None = None
     grid: dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]] | None = None
+    without: tuple[str, ...] = Field(default=(), strict=False)  # arms that are left out, with what rests on them
 
 
 class About(Strict):
@@ -219,6 +221,7 @@ class Study(Strict):
     margin: Margin
     seeds: Annotated[int, Field(ge=1, le=10_000)]
     about: About = About()
+    designs_from: str | None = None  # a Python file that exports DESIGNS: code, run when they are built
     options: Options = {}
     budget: Budget
     optimiser: Optimiser = Optimiser()
@@ -234,7 +237,12 @@ class Study(Strict):
     def load(cls, name: str) -> Study:
         """A built-in study by name, or a study file by path."""
         text, where = study_file.find(name)
-        return study_file.parse(cls, text, where)
+        content = study_file.load_toml(text, where)
+        for key in ("designs_from", "data"):  # a path in a study file is relative to that file
+            value = content.get(key)
+            if isinstance(value, str) and (key == "designs_from" or names.is_path(value)):
+                content[key] = str((Path(name).parent / value).resolve())
+        return study_file.validate(cls, content, where)
 
     @model_validator(mode="before")
     @classmethod
@@ -295,7 +303,17 @@ class Study(Strict):
         """The small version, as the study's `[quick]` table says."""
         quick: dict[str, Any] = self.quick.model_dump(exclude_none=True)
         budget = self.budget.model_dump() | {key: quick.pop(key) for key in ("epochs", "batch") if key in quick}
-        return self._replace({**quick, "budget": budget})
+        out = set(quick.pop("without"))
+        kept = {item.name for item in self.comparisons if not out & set(item.arms())}
+        whole = self.model_dump(mode="json", exclude_none=True)
+        parts = {
+            "arms": [item for item in whole["arms"] if item["name"] not in out],
+            "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
+            "claims": [item for item in whole["claims"] if item["comparison"] in kept],
+            "reported": [item for item in whole["reported"] if item["arm"] not in out],
+            "quick": {**whole["quick"], "without": []},
+        }
+        return self._replace({**quick, "budget": budget, **parts})
 
     def _replace(self, changes: Mapping[str, Any]) -> Study:
         whole = {**self.model_dump(mode="json", exclude_none=True), **changes}

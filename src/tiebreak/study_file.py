@@ -38,9 +38,16 @@ def find(name: str) -> tuple[str, str]:
     if name in builtin_names():
         return (resources.files("tiebreak") / "studies" / f"{name}.toml").read_text("utf-8"), f"study {name}"
     path = Path(name)
-    if path.suffix != ".toml" and not path.is_file():
+    if path.suffix != ".toml" and not _is_file(path):
         raise TiebreakError(f"no study {name!r}; {nearest(name, builtin_names())} (a file's name ends in .toml)")
     return read_text(path), str(path)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # such as a name that is too long for one
+        return False
 
 
 def read_text(path: Path) -> str:
@@ -55,13 +62,17 @@ def read_text(path: Path) -> str:
 
 def parse(model: type[ModelT], text: str, where: str) -> ModelT:
     """The model that `text` describes, or a TiebreakError that names the file and the key."""
+    return validate(model, load_toml(text, where), where)
+
+
+def load_toml(text: str, where: str) -> dict[str, Any]:
+    """The tables of a TOML text."""
     try:
-        content = tomllib.loads(text)
+        return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
         raise TiebreakError(f"{where}: not valid TOML: {error}") from None
     except RecursionError:
         raise TiebreakError(f"{where}: not valid TOML: nested too deeply") from None
-    return validate(model, content, where)
 
 
 def validate(model: type[ModelT], content: Mapping[str, Any], where: str) -> ModelT:

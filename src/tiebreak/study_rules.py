@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tiebreak import names
 from tiebreak.errors import nearest
 from tiebreak.names import Option, Scalar
+from tiebreak.own_designs import declared_names
 
 if TYPE_CHECKING:
     from tiebreak.study import Arm, Claim, Reported, Study
@@ -34,9 +36,14 @@ def check(study: Study) -> None:
     """Raise ValueError at the first rule that the study breaks."""
     _member("task", study.task, names.TASKS)
     task = names.TASKS[study.task]
-    _member("data", study.data, [key for key, data in names.DATA.items() if data.family == task.family])
+    _check_data("data", study.data, task)
     _check_protocol("protocol", study.protocol, study.data, task)
     _member("metric", study.metric, task.metrics)
+    for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
+        if name in names.DESIGNS:
+            raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
+    for name in study.quick.without:
+        _member("quick.without", name, [arm.name for arm in study.arms])
     check_options("options", study.options, task.options)
     _check_grid("grid", study.grid)
     _check_fixed("fixed", study.fixed, study)
@@ -55,13 +62,21 @@ def check(study: Study) -> None:
 
 def _check_arm(key: str, arm: Arm, study: Study, task: names.TaskName) -> None:
     designs = {name: design for name, design in names.DESIGNS.items() if design.family == task.family}
-    _member(f"{key}.design", arm.design, designs)
-    check_options(f"{key}.build", arm.build, designs[arm.design].options)
+    own = declared_names(Path(study.designs_from)) if study.designs_from is not None else []
+    _member(f"{key}.design", arm.design, [*designs, *own])
+    if arm.design in designs:  # what a user's own design takes, only its code knows
+        check_options(f"{key}.build", arm.build, designs[arm.design].options)
     check_options(f"{key}.options", arm.options, task.options)
     check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
     _check_fixed(f"{key}.fixed", arm.fixed, study)
     if arm.protocol is not None:
         _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
+
+
+def _check_data(key: str, name: str, task: names.TaskName) -> None:
+    known = [known for known, data in names.DATA.items() if data.family == task.family]
+    if not names.is_path(name) and name not in known:
+        raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, known)} ({names.OWN_DATA})")
 
 
 def _check_protocol(key: str, name: str, data: str, task: names.TaskName) -> None:
@@ -73,7 +88,7 @@ def _check_protocol(key: str, name: str, data: str, task: names.TaskName) -> Non
 
 def _check_origin(key: str, item: Claim | Reported, task: names.TaskName) -> None:
     if item.data is not None:
-        _member(f"{key}.data", item.data, names.DATA)
+        _check_data(f"{key}.data", item.data, task)
     if item.protocol is not None:
         _member(f"{key}.protocol", item.protocol, task.protocols)
 
@@ -92,7 +107,7 @@ def _check_quick(study: Study, task: names.TaskName) -> None:
     if quick.protocol is not None:
         _member("quick.protocol", quick.protocol, task.protocols)
     if quick.data is not None:
-        _member("quick.data", quick.data, [key for key, data in names.DATA.items() if data.family == task.family])
+        _check_data("quick.data", quick.data, task)
         _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
     _check_grid("quick.grid", quick.grid or {})
 

@@ -13,6 +13,7 @@ from tiebreak.results.record import Records
 from tiebreak.results.tally import Scores, Tally
 from tiebreak.results.verdict import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Verdict
 from tiebreak.runs import Plan
+from tiebreak.sentences import answer, sentence
 from tiebreak.study import BestSetting, Claim, Comparison, Interaction, Reported, Setting, Study, setting_label
 
 
@@ -52,7 +53,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     return Verdict(
         study=study.name,
         question=study.question,
-        answer=_answer(study, comparisons),
+        answer=answer(study, comparisons, complete=finished == len(plan.runs)),
         data=study.data,
         protocol=study.protocol,
         metric=Metric(name=study.metric, goal=study.goal()),
@@ -82,9 +83,15 @@ def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
         yield Question(item, item.a, item.b, metric, sides)
 
 
+def _scores(tally: Tally, arm: str, setting: Setting, metric: str) -> Scores:
+    """The scores that can be compared: a network may end with a loss that is infinite or not a number."""
+    found = tally.scores(arm, setting, metric)
+    return {seed: score for seed, score in found.items() if abs(score) <= stats.LARGEST}
+
+
 def _sample(tally: Tally, question: Question) -> stats.Sample:
     """The scores of the seeds that finished on every side."""
-    scores: list[Scores] = [tally.scores(side.arm, side.setting, question.metric) for side in question.sides]
+    scores = [_scores(tally, side.arm, side.setting, question.metric) for side in question.sides]
     seeds = sorted(set.intersection(*(set(each) for each in scores)))
     columns = [np.array([each[seed] for seed in seeds]) for each in scores]
     if len(columns) == 4:
@@ -95,6 +102,7 @@ def _sample(tally: Tally, question: Question) -> stats.Sample:
 
 def _comparison(tally: Tally, question: Question, result: stats.Compared) -> ComparisonResult:
     low, high = _examples(tally, question) or (None, None)
+    margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting"] = question.comparison.kind
     single = kind != "setting" or len(tally.study.settings()) == 2
     return ComparisonResult(
@@ -105,7 +113,7 @@ def _comparison(tally: Tally, question: Question, result: stats.Compared) -> Com
         a=question.a,
         b=question.b,
         metric=question.metric,
-        margin=question.comparison.margin or tally.study.margin,
+        margin=margin,
         difference=result.difference,
         low=result.low,
         high=result.high,
@@ -118,14 +126,15 @@ def _comparison(tally: Tally, question: Question, result: stats.Compared) -> Com
         seeds_needed=result.seeds_needed,
         examples_low=low,
         examples_high=high,
-        sentence=_sentence(question, result, tally.study),
+        sentence=sentence(question.comparison, question.a, question.b, question.metric, result, margin),
     )
 
 
 def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
     """The interval over test examples: would another test set agree?"""
     found = [tally.outcomes(side.arm, side.setting, question.metric) for side in question.sides]
-    seeds = sorted(set.intersection(*(set(each) for each in found)))
+    usable = [_scores(tally, side.arm, side.setting, question.metric) for side in question.sides]
+    seeds = sorted(set.intersection(*(set(each) for each in found), *(set(each) for each in usable)))
     if not seeds or len({len(each[seed]) for each in found for seed in seeds}) != 1:
         return None
     stacks = [np.stack([each[seed] for seed in seeds]).astype(np.float64) for each in found]
@@ -134,38 +143,10 @@ def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
     return stats.example_interval(stacks[0], stacks[1])
 
 
-def _sentence(question: Question, result: stats.Compared, study: Study) -> str:
-    a, b, metric = question.a, question.b, question.metric
-    if result.difference is None:
-        return f"{a} and {b} share no finished seed yet."
-    seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
-    evidence = f"{metric} {result.difference:+.4f}, {seeds}"
-    if result.low is not None and result.high is not None:
-        evidence = f"{metric} {result.difference:+.4f}, 95 % interval {result.low:+.4f} to {result.high:+.4f}, {seeds}"
-    if result.verdict == "same":
-        return f"{a} and {b} are the same within ±{question.comparison.margin or study.margin:g} ({evidence})."
-    if result.verdict == "undecided":
-        return f"Undecided between {a} and {b} ({evidence})."
-    winner, loser = (a, b) if result.verdict == "a" else (b, a)
-    verb = "has the larger advantage than" if question.comparison.kind == "interaction" else "is better than"
-    return f"{winner} {verb} {loser} ({evidence})."
-
-
-def _answer(study: Study, comparisons: tuple[ComparisonResult, ...]) -> str:
-    """The primary comparison in words; what is still needed when it is undecided."""
-    primary = [item for item in comparisons if item.primary]
-    answer = " ".join(item.sentence for item in primary)
-    wanted = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
-    if wanted > study.seeds:
-        answer += f" About {wanted} seeds would decide (--seeds {wanted})."
-    elif wanted:
-        answer += f" The {study.seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
-    return answer
-
-
 def _arm(tally: Tally, name: str) -> ArmResult:
     setting, planned = tally.chosen(name), tally.plan.arm(name)
-    scores = tally.scores(name, setting, tally.study.metric)
+    scores = _scores(tally, name, setting, tally.study.metric)
+    endless = len(tally.scores(name, setting, tally.study.metric)) - len(scores)
     estimate = stats.estimate(list(scores.values()))
     missing = sum(tally.status(name, setting, seed) == "missing" for seed in range(tally.study.seeds))
     return ArmResult(
@@ -175,7 +156,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         flops=planned.flops,
         setting=setting,
         seeds=len(scores),
-        failed=tally.failed(name, setting),
+        failed=tally.failed(name, setting) + endless,
         missing=missing,
         mean=estimate.mean,
         sd=estimate.sd,
@@ -205,7 +186,7 @@ def _figures(study: Study) -> list[Reported]:
 
 
 def _reported(tally: Tally, item: Reported) -> ReportedResult:
-    scores = list(tally.scores(item.arm, item.setting, item.metric).values())
+    scores = list(_scores(tally, item.arm, item.setting, item.metric).values())
     interval = stats.prediction_interval(scores)
     low, high = interval or (None, None)
     return ReportedResult(

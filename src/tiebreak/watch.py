@@ -20,6 +20,7 @@ class Watch:
         self._epochs: dict[str, float] = {}  # identity -> epochs done
         self._labels: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
+        self._open: set[str] = set()  # runs that have not ended
 
     def __enter__(self) -> Self:
         """Nothing is shown before training begins."""
@@ -29,8 +30,12 @@ class Watch:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave the last state on the screen."""
+        self._close()
+
+    def _close(self) -> None:
         if self._display is not None:
-            self._display.__exit__(kind, error, trace)
+            self._display.__exit__(None, None, None)
+            self._display = None
 
     def hear(self, message: Message) -> None:
         """Show what a message says."""
@@ -47,9 +52,13 @@ class Watch:
             self._reach(identity, self._lengths[identity])
             if status != "done":
                 self._say(f"{self._labels[identity]}: {status}: {message.record.reason}")
+            self._open.discard(identity)
+            if not self._open:
+                self._close()
 
     def _begin(self, begun: Begun) -> None:
         self._labels, self._lengths, self._epochs = dict(begun.labels), dict(begun.epochs), dict(begun.done)
+        self._open = set(begun.labels)
         if not begun.labels:
             return
         stored = f" ({begun.stored} are stored)" if begun.stored else ""

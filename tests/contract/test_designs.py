@@ -12,7 +12,7 @@ from tiebreak import catalog, names
 from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
 from tiebreak.models.interfaces import Design, Images, Shape
-from tiebreak.plan import complete
+from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Split, Task
 
 FAMILIES: dict[str, tuple[str, tuple[Shape, ...]]] = {  # family -> its task, and shapes to build for

@@ -53,6 +53,15 @@ def test_parses(digits_file: Path) -> None:
         (gzip.compress(b"1,2,3\n"), "3 columns, expected 784 pixels and a label"),
         (gzip.compress(b"0," * 784 + b"1\n" + b"0," * 784 + b"12\n"), "line 2: label 12, expected 0 to 9"),
     ],
+    ids=[
+        "not gzip",
+        "cut",
+        "text",
+        "300",
+        "ragged",
+        "columns",
+        "label",
+    ],  # gzip's bytes hold the time: no ids of theirs
 )
 def test_bad_files(digits_file: Path, content: bytes, message: str) -> None:
     digits_file.write_bytes(content)

@@ -6,17 +6,8 @@ from pathlib import Path
 import pytest
 
 from tiebreak.data import fetch as fetching
-from tiebreak.data.fetch import (
-    SOURCES,
-    RemoteFile,
-    Source,
-    cache_dir,
-    file_checksum,
-    find_source,
-    locate,
-    search_path,
-    verify,
-)
+from tiebreak.data.fetch import Checked, cache_dir, file_checksum, joint_checksum, locate, search_path, verify
+from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError
 
 
@@ -111,15 +102,16 @@ def test_file_checksum(tmp_path: Path) -> None:
         file_checksum(tmp_path)
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_every_source_is_complete(name: str) -> None:
-    found = find_source(name)
-    assert found.name == name
-    assert found.licence
-    assert found.citation
-    digits = {"md5": 32, "sha256": 64}
-    for file in found.files:
-        assert file.address.startswith("https://")
-        for checksum in (file.checksum, *file.accepted):
-            algorithm, value = checksum.split(":")
-            assert len(bytes.fromhex(value)) * 2 == digits[algorithm]
+def test_a_subfolder_may_be_written_with_underscores(tmp_path: Path) -> None:
+    path = tmp_path / "kuzushiji_kanji10" / "kuzushiji_kanji10.npz"
+    path.parent.mkdir()
+    path.touch()
+    assert locate("kuzushiji-kanji10", tmp_path) == {path.name: path}
+
+
+def test_the_checksum_of_several_files_is_that_of_their_list() -> None:
+    one, two = (Checked(path=Path(name), sha256=sha256(name.encode()), official=True) for name in "ab")
+    assert joint_checksum({"a": one}) == one.sha256
+    both = joint_checksum({"a": one, "b": two})
+    assert both == joint_checksum({"b": two, "a": one}) == sha256(f"{one.sha256}  a\n{two.sha256}  b\n".encode())
+    assert both != joint_checksum({"a": two, "b": one})

@@ -5,15 +5,17 @@ import resource
 import socket
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tiebreak.data import fetch as fetching
-from tiebreak.data.fetch import SOURCES, RemoteFile, Source, cache_dir, fetch, find_source, replacing, verify
+from tiebreak.data.fetch import cache_dir, fetch, find_source, verify
+from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError
+from tiebreak.files import replacing
 
 BODY = bytes(range(256)) * 1000
 
@@ -106,6 +108,15 @@ def test_fetch_stores_the_file_once(server: Server, cache: Path) -> None:
     assert server.requests == ["/toy.npz"]
 
 
+def test_fetch_of_several_files_shows_each(server: Server, cache: Path) -> None:
+    (file,) = source(f"{server.address}/toy.npz").files
+    second = replace(file, filename="two.npz", address=f"{server.address}/two.npz")
+    toy, bar = Source(name="toy", files=(file, second), licence="none", citation="none"), Bar()
+    assert sorted(path.name for path in fetch(toy, bar).iterdir()) == ["toy.npz", "two.npz"]
+    assert (bar.total, bar.seen) == (len(BODY), len(BODY))
+    assert server.requests == ["/toy.npz", "/two.npz"]
+
+
 def test_fetch_follows_a_redirection(server: Server) -> None:
     assert (fetch(source(f"{server.address}/moved")) / "toy.npz").read_bytes() == BODY
     assert server.requests == ["/moved", "/toy.npz"]
@@ -169,9 +180,10 @@ def test_fetch_into_an_impossible_folder(server: Server, tmp_path: Path, monkeyp
         fetch(source(f"{server.address}/toy.npz"))
 
 
-def test_fetch_of_embedded_data() -> None:
+def test_fetch_of_embedded_data_or_without_an_address() -> None:
     with pytest.raises(TiebreakError, match="needs no download"):
         fetch(find_source("mnist5k"))
+    assert "cannot be fetched: there is no public address" in refusal(source(""))
 
 
 def test_replacing_leaves_the_old_file_when_the_block_fails(tmp_path: Path) -> None:

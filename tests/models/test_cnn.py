@@ -24,6 +24,11 @@ def test_parameter_counts_of_the_reports(name: str, features: int, parameters: i
     assert convolutions + linears == parameters
 
 
+def test_the_kuzushiji_net_has_420_906_parameters() -> None:
+    ten = Images(channels=1, height=28, width=28, classes=10)
+    assert measure.parameters(catalog.DESIGNS["cnn-kuzushiji"].network(ten, {}, 0)) == 420_906
+
+
 def test_multiply_adds_by_hand() -> None:
     """14x14 and 6x6 outputs of 3x3 filters, then the three linear layers; a multiply-add is two operations."""
     linears = 576 * 320 + 320 * 120 + 120 * 4

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable
 
 import numpy as np
+from sample_study import sample_study
 
 from tiebreak.names import TASKS
 from tiebreak.report.evidence import Evidence
@@ -49,7 +50,7 @@ def make_run(study: Study, arm: Arm, setting: Setting, seed: int) -> Run:
         epochs=study.epochs(arm),
         batch=study.budget.batch,
         comparability=1,
-        evaluations=({},),
+        evaluations=tuple(item.evaluation for item in study.arms if item.design == arm.design),
     )
 
 
@@ -110,7 +111,7 @@ def make_records(study: Study, plan: Plan) -> Records:
                 identity = plan.arm(arm.name).run(setting, seed)
                 run = plan.runs[identity]
                 level = LEVEL[arm.design] - LR_COST[setting["lr"]] * (1 + random.normal(0, 0.1)) + shared[seed]
-                epochs[run.trajectory] = _epochs(run, level, random)
+                epochs.setdefault(run.trajectory, _epochs(run, level, random))
                 runs[identity] = RunRecord(
                     identity=identity, trajectory=run.trajectory, status="done", epoch=run.epochs, provenance=PROVENANCE
                 )
@@ -139,14 +140,10 @@ def _epochs(run: Run, level: float, random: np.random.Generator) -> dict[int, Ep
     return found
 
 
-def quick_study() -> Study:
-    return Study.load("pooling").quickened()
-
-
 @functools.cache
 def complete() -> Evidence:
     """Every run finished."""
-    study = quick_study()
+    study = sample_study()
     plan = make_plan(study)
     records = make_records(study, plan)
     return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
@@ -156,9 +153,9 @@ def complete() -> Evidence:
 def long_names() -> Evidence:
     """Every run finished, under names as long as names may be, and a question without a place to break it."""
     long = {"pool": "pool-" + "x" * 55, "strided": "strided-with-a-very-long-name-indeed-and-more-of-it-to-come"}
-    text = quick_study().model_dump(mode="json", exclude_none=True)
+    text = sample_study().model_dump(mode="json", exclude_none=True)
     for table in (*text["arms"], *text["comparisons"], *text["reported"]):
-        for key in {"name", "a", "b", "arm"} & table.keys():
+        for key in {"name", "a", "b", "c", "d", "arm"} & table.keys():
             table[key] = long.get(table[key], table[key])
     study = Study.model_validate({**text, "question": f"Is {'verylongword' * 12} better?"})
     plan = make_plan(study)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import shutil
 import struct
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
+import sample_exhibits
 import sample_report
 
 from tiebreak.report import document
@@ -42,14 +45,14 @@ pytestmark = [
 ]
 
 
-def browse(tmp_path: Path, page: Path, *options: str) -> str:
+def browse(tmp_path: Path, page: Path, *options: str) -> subprocess.CompletedProcess[str]:
     command = [str(CHROMIUM), *OPTIONS, f"--user-data-dir={tmp_path / 'profile'}", *options, page.as_uri()]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Path:
-    it = sample_report.with_reported()
+    it = sample_exhibits.with_exhibits()
     return document.write_report(tmp_path / "results", it.study, it.plan, it.records, it.verdict)
 
 
@@ -57,7 +60,7 @@ def measured(tmp_path: Path, page: Path, width: int) -> list[int]:
     """Width of the frame, of the page in it and of its body."""
     outer = page.with_name("frame.html")
     outer.write_text(MEASURE.format(width=width, page=html.escape(page.read_text("utf-8"))), "utf-8")
-    shown = browse(tmp_path, outer, "--window-size=1400,900", "--dump-dom")
+    shown = browse(tmp_path, outer, "--window-size=1400,900", "--dump-dom").stdout
     found = re.search(r'<output id="measured">([\d ]+)</output>', shown)
     assert found is not None
     return [int(number) for number in found[1].split()]
@@ -83,15 +86,55 @@ def test_long_names_do_not_widen_the_page(tmp_path: Path) -> None:
     assert max(whole, body) <= window == 320
 
 
-def test_the_page_prints(tmp_path: Path, page: Path) -> None:
+def test_the_page_prints_on_several_pages_of_text(tmp_path: Path, page: Path) -> None:
     printed = tmp_path / "report.pdf"
     browse(tmp_path, page, "--no-pdf-header-footer", f"--print-to-pdf={printed}")
     data = printed.read_bytes()
     assert data[:5] == b"%PDF-"
-    assert len(data) > 30_000
+    assert len(re.findall(rb"/Type\s*/Page\b", data)) > 1
+    streams = [_inflated(stream) for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL)]
+    assert sum(b"BT\n" in stream and b"Tj" in stream for stream in streams) > 1
 
 
-def test_the_page_loads_nothing_from_elsewhere(page: Path) -> None:
+def _inflated(stream: bytes) -> bytes:
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return stream
+
+
+def console_lines(tmp_path: Path, page: Path) -> list[str]:
+    """What the page, or the browser about the page, writes to the console."""
+    shown = browse(tmp_path, page, "--enable-logging=stderr", "--v=0", "--dump-dom").stderr
+    return [line for line in shown.splitlines() if ":CONSOLE" in line]
+
+
+def test_the_console_stays_empty(tmp_path: Path, page: Path) -> None:
+    assert console_lines(tmp_path, page) == []
+    wrong = page.with_name("wrong.html")  # the policy would tell of anything that it had to stop
+    wrong.write_text(page.read_text("utf-8").replace("<main>", "<main><script>1</script>"), "utf-8")
+    assert len(console_lines(tmp_path, wrong)) == 1
+
+
+def requests(tmp_path: Path, page: Path) -> list[str]:
+    """The addresses that the page itself asks for; the browser's own requests have no origin."""
+    log = tmp_path / "net.json"
+    browse(tmp_path, page, f"--log-net-log={log}", "--dump-dom")
+    events = json.loads(log.read_text("utf-8"))["events"]
+    found = [event["params"] for event in events if "initiator" in event.get("params", ())]
+    return [item["url"] for item in found if item["initiator"] != "not an origin"]
+
+
+def test_no_request_leaves_the_page(tmp_path: Path, page: Path) -> None:
+    free = page.with_name("free.html")  # what it would ask for if its own policy did not forbid it
+    free.write_text(re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text("utf-8")), "utf-8")
+    assert requests(tmp_path, free) == []
+    asking = page.with_name("asking.html")
+    asking.write_text('<!doctype html><img src="http://example.invalid/x.png">', "utf-8")
+    assert requests(tmp_path, asking) == ["http://example.invalid/x.png"]
+
+
+def test_the_page_names_nothing_elsewhere(page: Path) -> None:
     text = page.read_text("utf-8")
-    assert not re.search(r"""(?:src|href)\s*=\s*["']?\s*(?!["']?#)""", text)
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?\s*(?!["']?(?:#|data:image/png;base64,))""", text)
     assert not re.search(r"url\((?!#)|@import|https?://", text)

@@ -66,7 +66,7 @@ def test_one_colour_and_marker_for_each_arm() -> None:
     assert len(set(looks)) == 30
     assert len(drawing.PALETTE) == len(drawing.MARKERS) == len(drawing.SWATCHES)
     curves = figures.learning_curves(
-        [figures.Curve(arm="x", index=3, points=[Point(epoch=1, mean=0.5, low=0.5, high=0.5, n=1)])],
+        [figures.Curve(arm="x", index=3, points=[Point(x=1, mean=0.5, low=0.5, high=0.5, n=1)])],
         name="one",
         quantity="loss",
     )
@@ -78,6 +78,18 @@ def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
     item = sample_report.complete().verdict.primary
     svg = figures.difference_bar(item, name="d", goal="max" if goal == "max" else "min")
     assert f"← {left} better" in svg
+
+
+@pytest.mark.parametrize(("goal", "left"), [("max", "smaller"), ("min", "larger")])
+def test_an_interaction_has_a_larger_advantage_not_a_better_side(goal: str, left: str) -> None:
+    item = sample_report.complete().verdict.comparisons[-1]
+    wide = figures.difference_bar(item, name="d", goal="max" if goal == "max" else "min", width=figures.WIDE)
+    assert f"← advantage {left}" in wide
+    assert "difference in accuracy: (pool-moved − strided-moved) − (pool − strided)" in wide
+    narrow = figures.difference_bar(item, name="d", goal="max")
+    assert ">(pool-moved − strided-moved)<" in narrow
+    assert ">− (pool − strided)<" in narrow
+    assert "better" not in narrow + wide
 
 
 def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
@@ -111,7 +123,7 @@ def test_many_seeds_and_settings_stay_small() -> None:
     row = tables.setting_rows(sample_report.complete())[0]
     rows = [dataclasses.replace(row, setting=f"lr={number}", scores=(0.5, 0.6) * 50) for number in range(60)]
     assert len(figures.setting_grid(rows, quantity="accuracy")) < LARGEST_FIGURE
-    curve = [Point(epoch=epoch, mean=1 / epoch, low=0.9 / epoch, high=1.1 / epoch, n=10) for epoch in range(1, 501)]
+    curve = [Point(x=epoch, mean=1 / epoch, low=0.9 / epoch, high=1.1 / epoch, n=10) for epoch in range(1, 501)]
     curves = [figures.Curve(arm=str(index), index=index, points=curve) for index in range(4)]
     assert len(figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
 
@@ -120,7 +132,7 @@ def asked(question: Mapping[str, object]) -> Evidence:
     """The complete sample with another primary comparison, and a fourth arm that shares the runs of `pool`."""
     whole = sample_report.complete()
     text = whole.study.model_dump(mode="json", exclude_none=True)
-    arms = [*text["arms"], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
+    arms = [*text["arms"][:3], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
     changes = {"arms": arms, "comparisons": [question], "claims": [], "reported": []}
     study = Study.model_validate({**text, **changes})
     plan = sample_report.make_plan(study)
@@ -132,7 +144,8 @@ def test_an_interaction_is_drawn_as_two_differences() -> None:
     question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
     evidence = asked(question)
     sides = evidence.sides(evidence.verdict.primary)
-    assert (sides.a, sides.b, len(sides.pairs)) == ("pool - strided", "moved - unpadded", 10)
+    assert (sides.a, sides.b, len(sides.pairs)) == ("pool − strided", "moved − unpadded", 10)
+    assert sides.places == (0, 3)  # the colours of pool and moved
     average = sum(a - b for a, b in sides.pairs.values()) / 10
     assert average == pytest.approx(evidence.verdict.primary.difference)
     assert all(_all(evidence).values())

@@ -1,53 +1,12 @@
 from __future__ import annotations
 
 import dataclasses
-import doctest
 
 import pytest
 import sample_report
+from sample_study import sample_study
 
-from tiebreak.report import provenance, tables, words
-from tiebreak.results.verdict import ClaimResult
-
-
-def test_examples_in_docstrings_hold() -> None:
-    assert doctest.testmod(words).failed == 0
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(0.94449, "0.944"), (12.345, "12.35"), (163.98, "164.0"), (None, "missing"), (float("nan"), "missing")],
-)
-def test_scores_have_three_decimals_or_fewer(value: float | None, shown: str) -> None:
-    assert words.score(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        (0.0221, "+0.022"),
-        (-0.0221, "-0.022"),
-        (0.0004, "+0.0004"),
-        (1e-6, "0.000"),
-        (-24.0, "-24.00"),
-        (None, "missing"),
-    ],
-)
-def test_differences_carry_their_sign(value: float | None, shown: str) -> None:
-    assert words.signed(value) == shown
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"),
-    [(59.97, "1 min 0 s"), (59.9, "59.9 s"), (3599.7, "1 h 0 min"), (200_000, "2.3 days"), (None, "missing")],
-)
-def test_durations_do_not_overflow_their_unit(seconds: float | None, shown: str) -> None:
-    assert words.duration(seconds) == shown
-
-
-def test_a_chance_is_never_certain_and_a_p_value_never_zero() -> None:
-    assert [words.chance(value) for value in (1.0, 0.999, 0.5, 0.0)] == [">99 %", ">99 %", "50 %", "<1 %"]
-    assert [words.p_value(value) for value in (0.0, 0.0123, None)] == ["<0.001", "0.012", "missing"]
+from tiebreak.report import provenance, tables
 
 
 def test_arms_say_how_many_runs_of_how_many() -> None:
@@ -62,19 +21,6 @@ def test_arms_without_a_result_are_missing_not_zero() -> None:
         assert (row.mean, row.interval, row.seconds, row.runs) == ("missing", "missing", "missing", "0 of 10")
 
 
-def test_comparisons_are_put_into_words() -> None:
-    rows = tables.comparison_rows(sample_report.complete().verdict)
-    assert (rows[0].outcome, rows[0].needed, rows[0].primary) == ("pool is better", "none", True)
-    rows = tables.comparison_rows(sample_report.partial().verdict)
-    assert (rows[0].outcome, rows[0].needed, rows[0].decided) == ("undecided", "4 more", False)
-
-
-def test_seeds_needed_tells_unknown_from_hopeless() -> None:
-    item = sample_report.complete().verdict.primary.model_copy(update={"verdict": "undecided", "seeds_needed": None})
-    assert words.seeds_needed(item) == "no number would do"
-    assert words.seeds_needed(item.model_copy(update={"difference": None})) == "not known yet"
-
-
 def test_settings_show_means_over_finished_runs_and_mark_the_chosen_one() -> None:
     rows = tables.setting_rows(sample_report.partial())
     assert len(rows) == 9
@@ -86,33 +32,16 @@ def test_settings_show_means_over_finished_runs_and_mark_the_chosen_one() -> Non
     assert not any(row.chosen for row in tables.setting_rows(sample_report.empty()))
 
 
-def test_seeds_are_all_listed_with_what_each_side_has() -> None:
-    evidence = sample_report.partial()
-    rows = tables.seed_rows(evidence.sides(evidence.verdict.primary), 10)
-    assert len(rows) == 10
-    assert (rows[2].b, rows[2].difference) == ("missing", "missing")
-    assert rows[2].a != "missing"
-    assert rows[0].difference.startswith("+")
-    evidence = sample_report.empty()
-    assert tables.seed_rows(evidence.sides(evidence.verdict.primary), 10) == []
-
-
 def test_published_figures_know_their_arm_and_metric() -> None:
     rows = tables.reported_rows(sample_report.with_reported())
     strided = next(row for row in rows if row.what.startswith("strided"))
     assert (strided.index, strided.metric) == (1, "val_accuracy")
     assert {row.words for row in rows} == {"inside", "outside"}
+    assert {"0.8754", "0.86"} <= {row.shown for row in rows}  # as they were published
     lost = sample_report.with_reported()
     first = lost.verdict.reported[0].model_copy(update={"mean": None, "low": None, "high": None, "inside": None})
     lost = dataclasses.replace(lost, verdict=lost.verdict.model_copy(update={"reported": (first,)}))
     assert [(row.ours, row.words) for row in tables.reported_rows(lost)] == [("missing", "too few runs")]
-
-
-def test_a_hint_is_never_a_verdict() -> None:
-    claim = ClaimResult(id="x", text="t", source=("R0",), verdict="hint", leans="holds", why="w")
-    assert words.claim(claim) == "hint: it seems to hold"
-    assert words.claim(claim.model_copy(update={"leans": None})) == "hint: no result yet"
-    assert words.claim(claim.model_copy(update={"verdict": "not run here"})) == "not run here"
 
 
 def test_every_run_without_a_result_is_listed_with_its_reason() -> None:
@@ -164,3 +93,31 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     assert [what for what, _ in provenance.commands(kept)] == ["repeat it elsewhere", "verify every hash"]
     lost = kept.model_copy(update={"finished": 80})
     assert ("train what is missing", "tiebreak run study.toml --out .") in provenance.commands(lost)
+
+
+def test_every_arm_is_told_in_words() -> None:
+    told = dict(tables.arm_lines(sample_report.complete().study))
+    assert told["pool"] == "two convolutions, each followed by 2x2 max pooling"
+    assert told["pool-moved"].startswith("as pool; tested with disturbed=True (the mean over six moves")
+    arms = [
+        {"name": "one", "design": "mlp", "build": {"match": "cnn-pool"}, "options": {"shuffle_pixels": True}},
+        {"name": "two", "design": "mlp", "build": {"match": "cnn-pool"}, "fixed": {"lr": 0.5}, "epochs": 1},
+    ]
+    study = sample_study(arms=arms, comparisons=[{"a": "one", "b": "two"}], claims=[], reported=[], grid={})
+    told = dict(tables.arm_lines(study))
+    assert "built with match=cnn-pool; shuffle_pixels=True (move every image's pixels" in told["one"]
+    assert told["two"] == "as one; built with match=cnn-pool; lr fixed at 0.5; trained for 1 epoch"
+    own = study.model_copy(update={"arms": (study.arms[0].model_copy(update={"design": "my-net", "options": {}}),)})
+    assert tables.arm_lines(own)[0][1].startswith("the design my-net")
+
+
+def test_arms_that_share_runs_are_counted_once() -> None:
+    evidence = sample_report.complete()
+    assert evidence.shared == {"pool-moved": "pool", "strided-moved": "strided"}
+    assert evidence.own() == [(0, "pool"), (1, "strided"), (2, "unpadded")]
+    assert {row.arm for row in tables.setting_rows(evidence)} == {"pool", "strided", "unpadded"}
+
+
+def test_claims_are_told_with_as_many_decimals_as_the_tables() -> None:
+    row = tables.claim_rows(sample_report.complete().verdict)[0]
+    assert "accuracy +0.023, 95 % interval +0.018 to +0.028" in row.why

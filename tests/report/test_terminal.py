@@ -69,6 +69,40 @@ def test_colour_only_adds_to_the_words() -> None:
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.getvalue()) == written.getvalue()
 
 
+def test_settings_of_one_question_stand_below_one_heading_and_interactions_have_no_winner() -> None:
+    console, written = plain()
+    terminal.print_verdict(console, sample_report.complete().verdict, None)
+    found = lines(written)
+    start = found.index("best learning rate: pool at lr=0.01 against each other setting")
+    assert found[start + 1] == "  against lr=0.1: lr=0.1 is better"
+    assert found[start + 2].startswith("    difference -0.0")
+    assert found[start + 3] == "  against lr=0.001: lr=0.01 is better"
+    assert found[start + 5] == "robustness: undecided"
+    larger = sample_report.complete().verdict.comparisons[-1].model_copy(update={"verdict": "a", "primary": True})
+    console, written = plain()
+    verdict = sample_report.complete().verdict.model_copy(update={"comparisons": (larger,), "answer": ""})
+    terminal.print_verdict(console, verdict, None)
+    assert "robustness: larger for pool-moved − strided-moved" in lines(written)
+    assert "better" not in written.getvalue().replace(verdict.question, "")
+
+
+def test_settings_of_two_hyper_parameters_stand_below_the_table() -> None:
+    verdict = sample_report.complete().verdict
+    settings = [{"lr": 0.1, "dropout": 0.7}, *[{"lr": 0.1, "dropout": 0.25}] * 4]
+    arms = tuple(
+        arm.model_copy(update={"setting": setting}) for arm, setting in zip(verdict.designs, settings, strict=True)
+    )
+    console, written = plain()
+    terminal.print_verdict(console, verdict.model_copy(update={"designs": arms}), None)
+    found = lines(written)
+    head = next(line for line in found if line.startswith("arm"))
+    assert "setting" not in head
+    first = found.index(head) + 1
+    assert [line.split()[0] for line in found[first : first + 5]] == [arm.name for arm in arms]
+    assert found[first + 5] == "at dropout=0.7 lr=0.1: pool"
+    assert found[first + 6] == "at dropout=0.25 lr=0.1: strided, unpadded, pool-moved and strided-moved"
+
+
 def test_text_from_data_is_neither_markup_nor_a_control_sequence() -> None:
     verdict = sample_report.complete().verdict.model_copy(
         update={"answer": "[red]no[/red] \x1b[31m", "warnings": ("[/x]\r",)}
@@ -99,7 +133,7 @@ def test_the_status_counts_every_run() -> None:
     found = [line.split() for line in lines(written)]
     assert ["strided", "lr=0.1", "5", "of", "10", "1", "1", "3", "21", "of", "30"] in found
     assert ["74", "of", "90", "runs", "done"] in found
-    assert len(found) == 11
+    assert len(found) == 17
 
 
 def test_studies_are_listed_with_question_data_and_time() -> None:
@@ -127,6 +161,16 @@ def test_without_a_terminal_progress_is_a_line_every_ten_seconds_and_at_the_end(
     assert found[0] == "10 of 40 epochs (25 %), about 30.0 s left: pool: 10 runs"
     assert len(found) == 6
     assert found[-2:] == ["pool seed 3 diverged", "40 of 40 epochs (100 %), 40.0 s in all: pool: 10 runs"]
+
+
+@pytest.mark.parametrize("parts", [10, 30, 70])
+def test_parts_of_epochs_that_miss_the_total_by_rounding_are_the_end(parts: int) -> None:
+    clock, (console, written) = Clock(), plain()
+    with terminal.TrainingProgress(console, 7, clock) as progress:
+        for _ in range(parts):
+            progress.advance("pool", 7 / parts - 1e-9)
+        clock.now += 5
+    assert lines(written) == ["7 of 7 epochs (100 %), 5.0 s in all: pool"]
 
 
 def test_progress_of_nothing_prints_nothing() -> None:

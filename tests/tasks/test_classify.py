@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,21 +13,23 @@ from torch import Tensor, nn
 from tiebreak import names
 from tiebreak.data.images import ImageData
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import complete
+from tiebreak.models.cnn import CnnPool
+from tiebreak.models.mlp import Mlp
+from tiebreak.resolve import complete
 from tiebreak.tasks.classify import Classify
 
 TASK = Classify()
 OPTIONS = complete(names.TASKS["classify"].options, {})
 
 
-def data(channels: int = 0, classes: int = 4, per_class: int = 300) -> ImageData:
+def data(channels: int = 0, classes: int = 4, per_class: int = 300, name: str = "octmnist") -> ImageData:
     rng = np.random.default_rng(0)
     count = classes * per_class
     shape = (count, 6, 5, channels) if channels else (count, 6, 5)
     labels = np.arange(count) % classes
     images = rng.integers(0, 256, shape).astype(np.uint8)
     return ImageData(
-        name="x",
+        name=name,
         images=dict.fromkeys(("train", "val", "test"), images),
         labels=dict.fromkeys(("train", "val", "test"), labels.astype(np.int64)),
         classes=classes,
@@ -54,6 +58,7 @@ def test_as_reported_takes_529_test_images_and_only_there() -> None:
     assert torch.bincount(labels).tolist() == [182, 55, 42, 250]
     with pytest.raises(TiebreakError):
         TASK.sizes(data(per_class=100), options)
+    assert TASK.sizes(data(name="kmnist"), options)["test"] == 1200, "the reports used all of these"
 
 
 def test_shuffling_moves_every_image_by_the_same_permutation() -> None:
@@ -110,3 +115,40 @@ def test_outcomes_and_metrics() -> None:
     assert metrics["accuracy"] == pytest.approx(2 / 3)
     assert metrics["loss"] == pytest.approx(float(F.cross_entropy(logits, split["labels"])))
     assert set(metrics) == set(names.TASKS["classify"].metrics)
+    assert outcomes["prediction"].tolist() == [0, 1, 0]
+
+
+def test_disturbed_is_the_mean_over_the_six_moves() -> None:
+    split = TASK.split(data(), "test", OPTIONS, {"disturbed": True})
+    assert len(split["images"]) == len(split["labels"]) == 6 * 1200
+    still = TASK.split(data(), "test", OPTIONS, {})
+    assert torch.equal(split["labels"][:1200], still["labels"])
+    assert torch.equal(split["images"][:1200, ..., :-2], still["images"][..., 2:]), "the first move is 2 pixels left"
+    assert not torch.equal(split["images"][2400:3600], still["images"])
+
+
+def test_exhibits_show_curves_examples_and_maps() -> None:
+    network = CnnPool(TASK.shape(big := bigger()))
+    shown = TASK.exhibits(network.eval(), big, OPTIONS, [5, 3, 8, 1])
+    assert set(shown) == {"robustness", "examples", "activations"}
+    curves = shown["robustness"]
+    for kind, still in (("shift", 0.0), ("rotate", 0.0), ("scale", 1.0)):
+        assert len(curves[f"{kind}_value"]) == len(curves[f"{kind}_accuracy"]) == 9
+        with torch.no_grad():
+            right = network(TASK.split(big, "test", OPTIONS, {})["images"]).argmax(1).numpy() == big.labels["test"]
+        assert curves[f"{kind}_accuracy"][curves[f"{kind}_value"] == still] == pytest.approx(right.mean(), abs=1e-6)
+    np.testing.assert_array_equal(shown["examples"]["images"], big.images["test"][[5, 3, 8, 1]])
+    np.testing.assert_array_equal(shown["examples"]["labels"], big.labels["test"][[5, 3, 8, 1]])
+    assert shown["activations"]["maps"].shape == (3, 8, 28, 28)
+    assert (shown["activations"]["maps"] >= 0).all()
+    assert set(TASK.exhibits(network, big, OPTIONS, [])) == {"robustness"}
+    assert "activations" not in TASK.exhibits(Mlp(TASK.shape(big), match="cnn-pool").eval(), big, OPTIONS, [1])
+
+
+def bigger() -> ImageData:
+    rng = np.random.default_rng(1)
+    images = rng.integers(0, 256, (40, 28, 28)).astype(np.uint8)
+    small = data()
+    splits = ("train", "val", "test")
+    labels = dict.fromkeys(splits, (np.arange(40) % 4).astype(np.int64))
+    return replace(small, images=dict.fromkeys(splits, images), labels=labels)

@@ -1,4 +1,4 @@
-"""A tiny data set in MedMNIST's layout, a small study of the real designs on it, and what a results folder holds."""
+"""A small study of the real designs on the tiny data set, and what a results folder holds of it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
+import tiny
 from tiebreak import catalog
 from tiebreak.plan import make_plan
 from tiebreak.results.check import CHECKPOINTS
@@ -23,20 +22,11 @@ from tiebreak.tasks.interface import Split
 from tiebreak.train.messages import EpochDone, Job, Message
 from tiebreak.train.runner import Machine, train_plan
 
-SIZES = {"train": 80, "val": 24, "test": 24}
-
 
 def write_data(folder: Path) -> Path:
-    """pneumoniamnist.npz: noise, and class 1 is brighter below the diagonal."""
-    random = np.random.Generator(np.random.Philox(7))
-    arrays: dict[str, NDArray[np.uint8]] = {}
-    for split, size in SIZES.items():
-        labels = np.arange(size, dtype=np.uint8) % 2
-        images = random.integers(0, 120, (size, 28, 28)) + 100 * labels[:, None, None] * np.tri(28, dtype=np.int64)
-        arrays |= {f"{split}_images": images.astype(np.uint8), f"{split}_labels": labels[:, None]}
+    """The tiny data set in a folder of its own."""
     folder.mkdir(exist_ok=True)
-    np.savez(folder / "pneumoniamnist.npz", allow_pickle=False, **arrays)
-    return folder
+    return tiny.write_data(folder)
 
 
 def small_study(
@@ -64,7 +54,7 @@ def small_study(
 
 
 def one_arm(**more: Any) -> Study:
-    """One arm in two evaluations (a comparison needs two arms), one seed: a single run."""
+    """Two arms that are the same, since a comparison needs two, and one seed: a single run."""
     arms = [{"name": "still", "design": "cnn-strided"}, {"name": "moved", "design": "cnn-strided"}]
     return small_study(**{"seeds": 1, "arms": arms, "comparisons": [{"a": "still", "b": "moved"}], **more})
 
@@ -125,7 +115,7 @@ def contents(folder: Path) -> dict[str, Any]:
             for key, rows in records.finals.items()
             for name, row in rows.items()
         },
-        "checkpoints": {(row.identity, row.epoch): (row.steps, file_hash(folder, row)) for row in kept},
+        "checkpoints": {(row.identity, row.epoch): file_hash(folder, row) for row in kept},
     }
 
 

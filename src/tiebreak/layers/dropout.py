@@ -16,6 +16,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor, nn
 
+from tiebreak.errors import TiebreakError
+
 GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio, odd, as a signed 32-bit integer
 
 
@@ -72,3 +74,16 @@ class Dropout(nn.Module):
 def dropouts(module: nn.Module) -> list[Dropout]:
     """The dropout layers of a network in the order that numbers them."""
     return [layer for layer in module.modules() if isinstance(layer, Dropout)]
+
+
+def swap_dropout(network: nn.Module) -> None:
+    """Replace every `nn.Dropout` by ours, in place. Its relatives draw from the global generator and are refused."""
+    for name, layer in list(network.named_modules()):
+        for child_name, child in list(layer.named_children()):
+            if type(child) is nn.Dropout:
+                setattr(layer, child_name, Dropout(child.p))
+            elif isinstance(child, nn.modules.dropout._DropoutNd):
+                where = f"{name}.{child_name}" if name else child_name
+                raise TiebreakError(
+                    f"{where} is an nn.{type(child).__name__}, whose masks cannot be repeated; use nn.Dropout"
+                )

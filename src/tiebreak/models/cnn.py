@@ -16,22 +16,23 @@ from tiebreak.models.interfaces import Images
 
 
 class Cnn(nn.Module):
-    """Two 3x3 convolutions (8 and 16 channels), then 320 and 120 hidden units with dropout 0.7 between them."""
+    """Two convolutions (8 and 16 channels), then two hidden layers with dropout between them."""
 
-    def __init__(self, shape: Images, *, padding: int, stride: int, pool: int) -> None:
+    first_kernel, first_padding, stride, pool = 3, 1, 1, 1  # the second kernel is 3 without padding
+    hidden, dropout_rate = 320, 0.7
+
+    def __init__(self, shape: Images) -> None:
         super().__init__()
-        self.conv1 = nn.Conv2d(shape.channels, 8, 3, stride=stride, padding=padding)
-        self.conv2 = nn.Conv2d(8, 16, 3, stride=stride)
-        height, width = (self._side(side, padding, stride, pool) for side in (shape.height, shape.width))
-        self.hidden1 = nn.Linear(16 * height * width, 320)
-        self.dropout = Dropout(0.7)
-        self.hidden2 = nn.Linear(320, 120)
+        self.conv1 = nn.Conv2d(shape.channels, 8, self.first_kernel, stride=self.stride, padding=self.first_padding)
+        self.conv2 = nn.Conv2d(8, 16, 3, stride=self.stride)
+        self.hidden1 = nn.Linear(16 * self._side(shape.height) * self._side(shape.width), self.hidden)
+        self.dropout = Dropout(self.dropout_rate)
+        self.hidden2 = nn.Linear(self.hidden, 120)
         self.out = nn.Linear(120, shape.classes)
 
-    @staticmethod
-    def _side(size: int, padding: int, stride: int, pool: int) -> int:
-        first = conv_size(size, 3, stride=stride, padding=padding) // pool
-        return conv_size(first, 3, stride=stride) // pool
+    def _side(self, size: int) -> int:
+        first = conv_size(size, self.first_kernel, stride=self.stride, padding=self.first_padding) // self.pool
+        return conv_size(first, 3, stride=self.stride) // self.pool
 
     @abstractmethod
     def features(self, images: Tensor) -> Tensor:
@@ -47,8 +48,7 @@ class Cnn(nn.Module):
 class CnnPool(Cnn):
     """Each convolution is followed by 2x2 max pooling. 224,892 parameters for 28x28 images and 4 classes."""
 
-    def __init__(self, shape: Images) -> None:
-        super().__init__(shape, padding=1, stride=1, pool=2)
+    pool = 2
 
     def features(self, images: Tensor) -> Tensor:
         """The feature maps [B, 16, H', W']."""
@@ -58,8 +58,7 @@ class CnnPool(Cnn):
 class CnnPoolUnpadded(Cnn):
     """CnnPool without the padding of the first convolution, as R2 built it by mistake. 168,572 parameters."""
 
-    def __init__(self, shape: Images) -> None:
-        super().__init__(shape, padding=0, stride=1, pool=2)
+    first_padding, pool = 0, 2
 
     def features(self, images: Tensor) -> Tensor:
         """The feature maps [B, 16, H', W']."""
@@ -69,12 +68,22 @@ class CnnPoolUnpadded(Cnn):
 class CnnStrided(Cnn):
     """No pooling: both convolutions have stride 2. 224,892 parameters, as many as CnnPool."""
 
-    def __init__(self, shape: Images) -> None:
-        super().__init__(shape, padding=1, stride=2, pool=1)
+    stride = 2
 
     def features(self, images: Tensor) -> Tensor:
         """The feature maps [B, 16, H', W']."""
         return F.relu(self.conv2(F.relu(self.conv1(images))))
+
+
+class CnnKuzushiji(Cnn):
+    """R3's network for Kuzushiji-MNIST: a 5x5 filter first, 600 hidden units. 420,906 parameters with 10 classes."""
+
+    first_kernel, first_padding, pool = 5, 2, 2
+    hidden, dropout_rate = 600, 0.3
+
+    def features(self, images: Tensor) -> Tensor:
+        """The feature maps [B, 16, H', W']."""
+        return _pooled(self, images)
 
 
 def _pooled(net: Cnn, images: Tensor) -> Tensor:

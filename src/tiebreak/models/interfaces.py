@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.dropout import swap_dropout
 from tiebreak.names import Scalar
 
 
@@ -40,18 +42,54 @@ class Design:
     name: str
     family: str
     build: Callable[..., nn.Module]
+    text_hash: str = ""  # of the user's file that the design comes from
 
     def network(self, shape: Shape, options: Mapping[str, Scalar], key: int) -> nn.Module:
         """A freshly initialised network. Constructors draw from the global generator: it is forked and keyed."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(key)
-            return self.build(shape, **options)
+            network = self.build(shape, **options) if not self.text_hash else self._build_theirs(shape, options)
+        if self.text_hash:
+            swap_dropout(network)
+            check_output(self.name, network, shape)
+        return network
+
+    def _build_theirs(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:
+        try:
+            network = self.build(shape, **options)
+        except Exception as error:  # theirs, whatever it is
+            raise TiebreakError(
+                f"design {self.name!r}: {type(error).__name__}: {' '.join(str(error).split())}"
+            ) from error
+        if not isinstance(network, nn.Module):
+            raise TiebreakError(f"design {self.name!r}: should build an nn.Module, not {type(network).__name__}")
+        return network
 
     def source(self) -> str:
-        """A hash of the code that defines the design: its class and base classes, without comments and docstrings."""
+        """A hash of the code that defines the design: its class and base classes, without comments and docstrings.
+
+        For a user's design it is the hash of the whole file, since anything in it may matter.
+        """
+        if self.text_hash:
+            return self.text_hash
         parts: tuple[Any, ...] = inspect.getmro(self.build) if inspect.isclass(self.build) else (self.build,)
         own = [part for part in parts if not part.__module__.startswith(("torch", "builtins", "typing"))]
         return hashlib.sha256("\n".join(_code(part) for part in own).encode()).hexdigest()[:20]
+
+
+def check_output(name: str, network: nn.Module, shape: Shape) -> None:
+    """Refuse a user's network that is not of its family, with what it gave and what it should have given."""
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise TiebreakError(f"design {name!r}: has no parameters to train")
+    mode = network.training
+    with torch.no_grad():
+        logits = network.eval()(shape.example(2))
+    network.train(mode)
+    given = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if given != (2, shape.classes):
+        raise TiebreakError(
+            f"design {name!r}: gave {given} for 2 images, should give logits of shape (2, {shape.classes})"
+        )
 
 
 def _code(part: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak import files
-from tiebreak.report import drawing, tables, view
+from tiebreak.report import comparisons, drawing, tables, view, words
 from tiebreak.report.evidence import Evidence
 from tiebreak.results.record import Records
 from tiebreak.results.verdict import Verdict
@@ -15,6 +17,7 @@ from tiebreak.runs import Plan, digest
 from tiebreak.study import Study
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from jinja2 import Environment
 
 HTML_FILE = "report.html"
@@ -50,7 +53,8 @@ def fragment(verdict: Verdict) -> str:
     return template.render(
         verdict=verdict,
         arms=tables.arm_rows(verdict),
-        comparisons=tables.comparison_rows(verdict),
+        answer=words.rounded(verdict.answer),
+        comparisons=comparisons.comparison_rows(verdict),
     )
 
 
@@ -74,12 +78,21 @@ def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
                 if identity in plan.runs
             },
             "finals": {
-                identity: {key: dict(item.metrics) for key, item in finals.items()}
+                identity: {key: [dict(item.metrics), sorted(item.outcomes)] for key, item in finals.items()}
                 for identity, finals in records.finals.items()
+                if identity in plan.runs
+            },
+            "exhibits": {
+                identity: {name: _content(item.arrays) for name, item in shown.items()}
+                for identity, shown in records.exhibits.items()
                 if identity in plan.runs
             },
         }
     )
+
+
+def _content(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, str]:
+    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
 
 
 def is_current(folder: Path, digest: str) -> bool:
@@ -109,8 +122,8 @@ def _environment() -> Environment:
 
 
 def _typographic(text: str) -> str:
-    """A number with a true minus sign."""
-    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
+    """Numbers with a true minus sign, and on one line with their per cent sign."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 class _Code(str):

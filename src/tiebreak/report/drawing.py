@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,7 @@ PAGE_COLOURS = {INK: "currentColor", MUTED: "var(--muted)", RULE: "var(--rule)",
 
 TEXT = 12  # px, also the least size of the page's captions
 SMALL = 11
+LETTER = 6.6  # px, the usual width of one at the usual size
 LARGEST_SCALE = 1.25  # a narrow figure may grow by this on a wide screen
 
 
@@ -122,6 +123,18 @@ def sheet(width: int, height: int, margins: Margins) -> tuple[Figure, Axes]:
         (height - margins.top - margins.bottom) / height,
     )
     return figure, figure.add_axes(box)
+
+
+def window(values: Sequence[float], share: float) -> tuple[float, float]:
+    """Limits of an axis: all the values and a share of free room on both sides."""
+    low, high = min(values), max(values)
+    room = share * (high - low) or abs(low) * share or share
+    return low - room, high + room
+
+
+def fit(text: str, width: float) -> str:
+    """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
+    return words.shorten(words.printable(text), int(width / LETTER))
 
 
 def to_svg(figure: Figure, *, name: str, label: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,9 +21,9 @@ MOST_VALUES = 4  # of one key of provenance
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One epoch of a learning curve: the mean over n seeds, and its 95 % t interval where n allows one."""
+    """One place of a curve: the mean over n seeds there, and its 95 % t interval where n allows one."""
 
-    epoch: int
+    x: float
     mean: float
     low: float
     high: float
@@ -38,6 +38,11 @@ class Sides:
     b: str
     places: tuple[int, int]
     scores: tuple[Mapping[int, float], Mapping[int, float]]
+    differences: bool = False  # the scores of an interaction are differences themselves
+
+    def shown(self, score: float | None) -> str:
+        """A score of either side, for a table."""
+        return words.signed(score) if self.differences else words.score(score)
 
     @property
     def pairs(self) -> dict[int, tuple[float, float]]:
@@ -71,6 +76,26 @@ class Evidence:
         """The trajectory of every planned run: each is a hash, computed once."""
         return {identity: run.trajectory for identity, run in self.plan.runs.items()}
 
+    @cached_property
+    def shared(self) -> dict[str, str]:
+        """Arms that have no runs of their own, each with the arm whose runs they are: the one evaluated by default."""
+        groups: dict[frozenset[str], list[PlannedArm]] = {}
+        for arm in self.plan.arms:
+            groups.setdefault(frozenset(arm.runs.values()), []).append(arm)
+        found = {}
+        for arms in groups.values():
+            first = next((arm for arm in arms if arm.evaluation == "default"), arms[0])
+            found.update({arm.name: first.name for arm in arms if arm is not first})
+        return found
+
+    def own(self) -> list[tuple[int, str]]:
+        """The arms that have runs of their own, with their places in the study."""
+        return [(index, arm.name) for index, arm in enumerate(self.study.arms) if arm.name not in self.shared]
+
+    def asked(self) -> list[str]:
+        """The arms of the primary comparison."""
+        return next((list(dict.fromkeys(item.arms())) for item in self.study.comparisons if item.primary), [])
+
     def index(self, arm: str) -> int | None:
         """The arm's place in the study, which decides its colour everywhere; None for what is not an arm."""
         return next((index for index, item in enumerate(self.study.arms) if item.name == arm), None)
@@ -94,12 +119,12 @@ class Evidence:
     def curve(self, arm: str, key: str) -> list[Point]:
         """A metric per epoch at the chosen setting, over the runs that neither diverged nor failed."""
         by_epoch: dict[int, dict[int, float]] = {}
-        for seed, identity in self._identities(arm):
+        for seed, identity in self.identities(arm):
             if self.status(identity) in ("done", "missing"):
                 for epoch, record in self._epochs(identity).items():
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
         return [
-            _point(epoch, list(scores.values()))
+            point(epoch, list(scores.values()))
             for epoch, scores in ((epoch, _usable(by_epoch[epoch])) for epoch in sorted(by_epoch))
             if scores
         ]
@@ -118,12 +143,27 @@ class Evidence:
             places = [self.index(arm) or 0 for arm in arms]
             return Sides(a=item.a, b=item.b, places=(places[0], places[1]), scores=(found[0], found[1]))
         halves = [_minus(found[0], found[1]), _minus(found[2], found[3])] if found else [{}, {}]
-        return Sides(a=item.a, b=item.b, places=(0, 1), scores=(halves[0], halves[1]))
+        places = [self.index(arm) or 0 for arm in arms[::2]] or [0, 1]
+        return Sides(
+            a=words.minus(item.a),
+            b=words.minus(item.b),
+            places=(places[0], places[1]),
+            scores=(halves[0], halves[1]),
+            differences=True,
+        )
 
     def status(self, identity: str) -> str:
         """`done`, `diverged`, `failed` or `missing`."""
         record = self.records.runs.get(identity)
         return record.status if record is not None else "missing"
+
+    def identities(self, arm: str) -> Iterator[tuple[int, str]]:
+        """The arm's runs at its chosen setting, by seed."""
+        planned = next((item for item in self.plan.arms if item.name == arm), None)
+        setting = self.chosen(arm)
+        if planned is not None and setting is not None:
+            keys = {seed: run_key(setting, seed) for seed in range(self.study.seeds)}
+            yield from ((seed, planned.runs[key]) for seed, key in keys.items() if key in planned.runs)
 
     def train_seconds(self) -> float:
         """Training time of everything recorded, shared runs counted once, without evaluation and checkpoints."""
@@ -144,7 +184,7 @@ class Evidence:
             for key, identity in arm.runs.items():
                 setting, _, seed = key.rpartition("/")
                 found = self._trouble(arm, setting, identity)
-                if found is not None:
+                if found is not None and (found[0] == "not tested" or arm.name not in self.shared):
                     seeds.setdefault((arm.name, setting, *found), []).append(int(seed))
         return [
             Unfinished(arm=arm, setting=setting, seeds=words.ranges(some), status=status, reason=reason)
@@ -174,14 +214,6 @@ class Evidence:
             return None
         return "not tested", "trained, but the test split is not evaluated yet"
 
-    def _identities(self, arm: str) -> Iterator[tuple[int, str]]:
-        """The arm's runs at its chosen setting, by seed."""
-        planned = next((item for item in self.plan.arms if item.name == arm), None)
-        setting = self.chosen(arm)
-        if planned is not None and setting is not None:
-            keys = {seed: run_key(setting, seed) for seed in range(self.study.seeds)}
-            yield from ((seed, planned.runs[key]) for seed, key in keys.items() if key in planned.runs)
-
     def _epochs(self, identity: str) -> Mapping[int, EpochRecord]:
         recorded = self.records.epochs.get(self.trajectories[identity], {})
         last = self.plan.runs[identity].epochs
@@ -197,11 +229,12 @@ def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
     return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
 
 
-def _point(epoch: int, scores: list[float]) -> Point:
+def point(x: float, scores: Sequence[float]) -> Point:
+    """The mean of at least one score, with its interval; below two scores the interval is the mean itself."""
     found = stats.estimate(scores)
     mean = found.mean if found.mean is not None else math.nan
     low, high = (mean if end is None else end for end in (found.low, found.high))
-    return Point(epoch=epoch, mean=mean, low=low, high=high, n=found.n)
+    return Point(x=x, mean=mean, low=low, high=high, n=found.n)
 
 
 def _joined(values: Iterable[str] | Counter[str]) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tiebreak import stats
 from tiebreak.names import Goal
@@ -17,11 +16,7 @@ from tiebreak.report.evidence import Point, Sides
 from tiebreak.report.tables import ReportedRow, SettingRow
 from tiebreak.results.verdict import ComparisonResult
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 NARROW, WIDE = 358, 680  # px: a phone without its margins, a page
-LETTER = 6.6  # px, the usual width of one at the usual size
 MOST_DOTS = 400  # more seeds than that are not drawn one by one
 MOST_LINES = 100
 MOST_POINTS = 150
@@ -47,35 +42,44 @@ def difference_bar(
         return ""
     low, high = _ends(item.difference, item.low, item.high)
     dots = list(by_seed) if len(by_seed) <= MOST_DOTS else []
-    room = (width - 16 - LETTER * len(f"difference in {item.metric}: − ")) / 2
+    left, right, below = _directions(item, goal, width)
     with drawing.style():
-        figure, axes = drawing.sheet(width, 158, Margins(left=8, right=8, top=26, bottom=44))
+        bottom = 44 + 16 * below.count("\n")
+        figure, axes = drawing.sheet(width, 114 + bottom, Margins(left=8, right=8, top=26, bottom=bottom))
         axes.axvspan(-item.margin, item.margin, color=RULE, linewidth=0)
         axes.axvline(0, color=INK, linewidth=1)
         axes.plot([low, high], [1, 1], color=INK, linewidth=5, solid_capstyle="butt")
         axes.plot([item.difference], [1], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=9)
         axes.plot(dots, [0.42 + 0.12 * (i % 2) for i in range(len(dots))], "o", color=MUTED, alpha=0.7, markersize=4.5)
         axes.text(item.difference, 1.24, _minus(words.signed(item.difference)), ha="center", fontweight="bold")
+        axes.text(0, 1.05, left, transform=axes.transAxes, ha="left")
+        axes.text(1, 1.05, right, transform=axes.transAxes, ha="right")
         axes.set_ylim(0.2, 1.62)
-        axes.set_xlim(*_window([low, high, -item.margin, item.margin, *dots], 0.12))
+        axes.set_xlim(*drawing.window([low, high, -item.margin, item.margin, *dots], 0.12))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
-        _directions(axes, item, goal, width)
-        axes.set_xlabel(f"difference in {_fit(item.metric, 100)}: {_fit(item.a, room)} − {_fit(item.b, room)}")
+        axes.set_xlabel(below)
         label = (
-            f"Difference in {item.metric}, {item.a} minus {item.b}: {words.signed(item.difference)}, "
-            f"interval {words.signed_interval(item.low, item.high)}; margin {item.margin:g}."
+            f"Difference in {item.metric}, {words.difference(item)}: {words.signed(item.difference)}, "
+            f"interval {words.open_interval(item.low, item.high)}; margin {item.margin:g}."
         )
         return drawing.to_svg(figure, name=name, label=label)
 
 
-def _directions(axes: Axes, item: ComparisonResult, goal: Goal, width: int) -> None:
-    """Which arm is better on which side of zero; the lesser value wins where the goal is `min`."""
+def _directions(item: ComparisonResult, goal: Goal, width: int) -> tuple[str, str, str]:
+    """What lies left and right of zero (the lesser value wins where the goal is `min`), and the name of the axis."""
+    room, whole = width / 2 - 90, width - 16  # for a name, for a line
+    if item.kind == "interaction":
+        left, right = ("smaller", "larger") if goal == "max" else ("larger", "smaller")
+        parts = [drawing.fit(f"({words.minus(item.a)})", whole), drawing.fit(f"− ({words.minus(item.b)})", whole)]
+        joined = f"difference in {item.metric}: {' '.join(parts)}"
+        below = joined if len(joined) * drawing.LETTER <= whole else "\n".join(parts)
+        return f"← advantage {left}", f"advantage {right} →", below
     left, right = (item.b, item.a) if goal == "max" else (item.a, item.b)
-    room = width / 2 - 90  # for a name
-    axes.text(0, 1.05, f"← {_fit(left, room)} better", transform=axes.transAxes, ha="left")
-    axes.text(1, 1.05, f"{_fit(right, room)} better →", transform=axes.transAxes, ha="right")
+    half = (whole - drawing.LETTER * len(f"difference in {item.metric}: − ")) / 2
+    below = f"difference in {drawing.fit(item.metric, 100)}: {drawing.fit(item.a, half)} − {drawing.fit(item.b, half)}"
+    return f"← {drawing.fit(left, room)} better", f"{drawing.fit(right, room)} better →", below
 
 
 def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str:
@@ -89,7 +93,7 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
         figure, axes = drawing.sheet(NARROW, 250, Margins(left=56, right=14, top=14))
         for curve in drawn:
             points = _thinned(curve.points)
-            epochs = [point.epoch for point in points]
+            epochs = [point.x for point in points]
             colour, few = drawing.colour(curve.index), len(epochs) <= 30
             lows, highs = [point.low for point in points], [point.high for point in points]
             axes.fill_between(epochs, lows, highs, color=colour, alpha=0.2, linewidth=0)
@@ -100,7 +104,7 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         axes.set_xlabel("epoch")
-        axes.set_ylabel(_fit(quantity, 190))
+        axes.set_ylabel(drawing.fit(quantity, 190))
         ends = "; ".join(f"{curve.arm} {words.score(curve.points[-1].mean)}" for curve in drawn)
         return drawing.to_svg(figure, name=name, label=f"{quantity} per epoch, mean over seeds. At the end: {ends}.")
 
@@ -132,13 +136,15 @@ def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
             axes.annotate(shown, (1, y), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
                           textcoords="offset points", fontsize=SMALL, fontweight=weight)  # fmt: skip
         for heading, y in headings.items():
-            axes.annotate(_fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", bbox=CLEARED)
+            axes.annotate(
+                drawing.fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", bbox=CLEARED
+            )
         axes.set_ylim(max(places) + 0.9, -1.2)
-        axes.set_xlim(*_window([score for row in rows for score in row.scores], 0.05))
+        axes.set_xlim(*drawing.window([score for row in rows for score in row.scores], 0.05))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
-        axes.set_xlabel(_fit(quantity, 250))
+        axes.set_xlabel(drawing.fit(quantity, 250))
         chosen = ", ".join(f"{row.arm} {row.setting} {row.shown}" for row in rows if row.chosen)
         return drawing.to_svg(figure, name="settings", label=f"{quantity} by arm and setting. Chosen: {chosen}.")
 
@@ -177,11 +183,11 @@ def paired_seeds(sides: Sides, *, name: str, quantity: str) -> str:
             axes.plot([place, place], _ends(mean, found.low, found.high), color=drawing.colour(index), linewidth=4)
             axes.plot(place, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
                       markeredgewidth=2, markersize=9)  # fmt: skip
-        axes.set_xticks([0, 1], [_fit(sides.a, 140), _fit(sides.b, 140)], fontsize=drawing.TEXT)
+        axes.set_xticks([0, 1], [drawing.fit(sides.a, 140), drawing.fit(sides.b, 140)], fontsize=drawing.TEXT)
         axes.set_xlim(-0.45, 1.45)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
-        axes.set_ylabel(_fit(quantity, 220))
+        axes.set_ylabel(drawing.fit(quantity, 220))
         above = sum(a > b for a, b in pairs.values())
         label = f"{quantity} by seed: {sides.a} is above {sides.b} in {above} of {len(pairs)} seeds."
         return drawing.to_svg(figure, name=name, label=label)
@@ -201,15 +207,17 @@ def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -
             colour, marker = drawing.colour(row.index), drawing.marker(row.index)
             face = PAPER if row.inside is False else colour
             axes.plot(row.value, y, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=7)
-            text = _fit(f"{row.source} · {row.what}", NARROW - 16)
+            text = drawing.fit(f"{row.source} · {row.what}", NARROW - 16)
             axes.annotate(text, (0, y - 0.42), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL,
                           bbox=CLEARED)  # fmt: skip
         axes.set_ylim(len(rows) - 0.6, -0.75)
-        axes.set_xlim(*_window([v for row in rows for v in (row.value, row.low, row.high) if v is not None], 0.06))
+        axes.set_xlim(
+            *drawing.window([v for row in rows for v in (row.value, row.low, row.high) if v is not None], 0.06)
+        )
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
-        axes.set_xlabel(_fit(quantity, NARROW - 16))
+        axes.set_xlabel(drawing.fit(quantity, NARROW - 16))
         inside = sum(row.inside is True for row in rows)
         label = f"{quantity}: {inside} of {len(rows)} published figures lie inside our interval for a single run."
         return drawing.to_svg(figure, name=name, label=label)
@@ -217,18 +225,6 @@ def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -
 
 def _ends(middle: float, low: float | None, high: float | None) -> tuple[float, float]:
     return (middle if low is None else low, middle if high is None else high)
-
-
-def _window(values: Sequence[float], share: float) -> tuple[float, float]:
-    """Limits of an axis: all the values and a share of free room on both sides."""
-    low, high = min(values), max(values)
-    room = share * (high - low) or abs(low) * share or share
-    return low - room, high + room
-
-
-def _fit(text: str, width: float) -> str:
-    """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
-    return words.shorten(words.printable(text), int(width / LETTER))
 
 
 def _minus(text: str) -> str:

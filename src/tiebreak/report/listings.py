@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
-from tiebreak.report.words import printable
+from tiebreak.report.words import number_of, printable
 from tiebreak.stats import Compared
 
+SHOWN_ANSWERS = 10
 WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
 
 
@@ -30,8 +31,9 @@ def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared
         console.print(line)
         if result.difference is None:
             continue
-        interval = f", 95 % interval {result.low:+.4g} to {result.high:+.4g}" if result.low is not None else ""
-        console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {result.seeds} paired seeds"))
+        interval = f", 95 % interval {_ends(result.low, result.high)}" if result.low is not None else ""
+        seeds = number_of(result.seeds, "paired seed")
+        console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
         if result.p is not None:
             console.print(
                 Text(
@@ -40,9 +42,29 @@ def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared
                 )
             )
         if result.seeds_needed:
-            console.print(Text(f"  about {result.seeds_needed} more seeds would decide"))
+            console.print(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
         for flag in result.flags:
             console.print(Text(f"  note: {flag}"))
+
+
+def print_answers(console: Console, answers: Sequence[tuple[str, float]], who: str, note: str) -> None:
+    """What a trained network says, most likely first."""
+    shown = [(printable(text), probability) for text, probability in answers[:SHOWN_ANSWERS]]
+    width = max(len(text) for text, _ in shown)
+    for number, (text, probability) in enumerate(shown):
+        bar = "█" * round(30 * probability)
+        console.print(Text(f"{text:<{width}}  {100 * probability:5.1f} %  {bar}", style="bold" if number == 0 else ""))
+    if len(answers) > SHOWN_ANSWERS:
+        console.print(Text(f"and {len(answers) - SHOWN_ANSWERS} more", style="dim"))
+    console.print(Text(printable(f"asked: {who}{f'; {note}' if note else ''}"), style="dim"))
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    """Both ends of a simultaneous interval: one of exactly 0 is open, unless both are."""
+    least, most = (f"{end:+.4g}" for end in (low, high))
+    if low != high:
+        least, most = least if low else "above 0", most if high else "below 0"
+    return f"{least} to {most}"
 
 
 def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tiebreak import names, stats
 from tiebreak.report import words
-from tiebreak.results.verdict import ArmResult, ComparisonResult, ReportedResult, Verdict
-from tiebreak.study import Reported, setting_label
+from tiebreak.results.verdict import ArmResult, ReportedResult, Verdict
+from tiebreak.study import Arm, Reported, Setting, Study, setting_label
 
 if TYPE_CHECKING:
-    from tiebreak.report.evidence import Evidence, Sides
+    from tiebreak.report.evidence import Evidence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,27 +32,6 @@ class ArmRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComparisonRow:
-    """One comparison, in numbers and in words."""
-
-    name: str
-    primary: bool
-    outcome: str
-    decided: bool
-    metric: str
-    difference: str
-    interval: str
-    examples: str
-    p: str
-    p_adjusted: str
-    p_sign_flip: str
-    p_a_better: str
-    seeds: str
-    needed: str
-    sentence: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class SettingRow:
     """Validation score of one arm at one setting."""
 
@@ -63,16 +43,6 @@ class SettingRow:
     shown: str
     runs: str
     scores: tuple[float, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeedRow:
-    """One seed of a comparison."""
-
-    seed: str
-    a: str
-    b: str
-    difference: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,68 +103,47 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
     )
 
 
-def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
-    """The table of comparisons."""
-    return [_comparison_row(item) for item in verdict.comparisons]
+def arm_lines(study: Study) -> list[tuple[str, str]]:
+    """What every arm is: its design in words, once, and what the study changes for it."""
+    first: dict[str, str] = {}
+    lines = []
+    for arm in study.arms:
+        known, design = first.setdefault(arm.design, arm.name), names.DESIGNS.get(arm.design)
+        told = design.line if design is not None else f"the design {arm.design}"
+        lines.append((arm.name, "; ".join([told if known == arm.name else f"as {known}", *_changes(study, arm)])))
+    return lines
 
 
-def _comparison_row(item: ComparisonResult) -> ComparisonRow:
-    return ComparisonRow(
-        name=item.name,
-        primary=item.primary,
-        outcome=words.outcome(item),
-        decided=item.verdict != "undecided",
-        metric=item.metric,
-        difference=words.signed(item.difference),
-        interval=words.signed_interval(item.low, item.high),
-        examples=words.signed_interval(item.examples_low, item.examples_high),
-        p=words.p_value(item.p),
-        p_adjusted=words.p_value(item.p_adjusted),
-        p_sign_flip=words.p_value(item.p_sign_flip),
-        p_a_better=words.chance(item.p_a_better),
-        seeds=str(item.seeds),
-        needed=words.seeds_needed(item),
-        sentence=item.sentence,
-    )
+def _changes(study: Study, arm: Arm) -> list[str]:
+    task = names.TASKS[study.task]
+    changes = [f"built with {key}={value}" for key, value in arm.build.items()]
+    changes += [f"{key}={value} ({task.options[key].line})" for key, value in arm.options.items()]
+    changes += [f"tested with {key}={value} ({task.evaluation[key].line})" for key, value in arm.evaluation.items()]
+    changes += [f"{key} fixed at {value:g}" for key, value in arm.fixed.items()]
+    changes += [f"protocol {arm.protocol}"] if arm.protocol is not None else []
+    changes += [f"trained for {words.number_of(arm.epochs, 'epoch')}"] if arm.epochs is not None else []
+    return changes
 
 
 def setting_rows(evidence: Evidence) -> list[SettingRow]:
-    """Validation score of every arm at every setting of the grid, grouped by setting."""
-    from tiebreak import stats
-
-    rows = []
-    for setting in evidence.study.settings():
-        for index, arm in enumerate(evidence.study.arms):
-            result, scores = (
-                evidence.result(arm.name),
-                evidence.scores(arm.name, setting, f"val_{evidence.study.metric}"),
-            )
-            mean = stats.estimate(list(scores.values())).mean
-            rows.append(
-                SettingRow(
-                    arm=arm.name,
-                    index=index,
-                    setting=setting_label(setting),
-                    chosen=result is not None and mean is not None and dict(result.setting) == setting,
-                    mean=mean,
-                    shown=words.score(mean),
-                    runs=f"{len(scores)} of {evidence.study.seeds}",
-                    scores=tuple(scores.values()),
-                )
-            )
-    return rows
+    """Validation score of every arm with runs of its own at every setting of the grid, grouped by setting."""
+    own = evidence.own()
+    return [_setting_row(evidence, index, arm, setting) for setting in evidence.study.settings() for index, arm in own]
 
 
-def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
-    """A comparison seed by seed; a score that does not exist is missing."""
-    if not any(sides.scores):
-        return []
-    rows = []
-    for seed in range(seeds):
-        a, b = (scores.get(seed) for scores in sides.scores)
-        difference = a - b if a is not None and b is not None else None
-        rows.append(SeedRow(seed=str(seed), a=words.score(a), b=words.score(b), difference=words.signed(difference)))
-    return rows
+def _setting_row(evidence: Evidence, index: int, arm: str, setting: Setting) -> SettingRow:
+    result, scores = evidence.result(arm), evidence.scores(arm, setting, f"val_{evidence.study.metric}")
+    mean = stats.estimate(list(scores.values())).mean
+    return SettingRow(
+        arm=arm,
+        index=index,
+        setting=setting_label(setting),
+        chosen=result is not None and mean is not None and dict(result.setting) == setting,
+        mean=mean,
+        shown=words.score(mean),
+        runs=f"{len(scores)} of {evidence.study.seeds}",
+        scores=tuple(scores.values()),
+    )
 
 
 def reported_rows(evidence: Evidence) -> list[ReportedRow]:
@@ -214,7 +163,7 @@ def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | No
         low=item.low,
         high=item.high,
         inside=item.inside,
-        shown=words.score(item.value),
+        shown=f"{item.value:g}",  # as it was published
         ours=words.score(item.mean),
         interval=words.interval(item.low, item.high),
         seeds=str(item.seeds),
@@ -225,6 +174,12 @@ def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | No
 def claim_rows(verdict: Verdict) -> list[ClaimRow]:
     """The claims that the study is about."""
     return [
-        ClaimRow(id=item.id, text=item.text, source=", ".join(item.source), words=words.claim(item), why=item.why)
+        ClaimRow(
+            id=item.id,
+            text=item.text,
+            source=", ".join(item.source),
+            words=words.claim(item),
+            why=words.rounded(item.why),
+        )
         for item in verdict.claims
     ]

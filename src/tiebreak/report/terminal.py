@@ -13,8 +13,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column, Table
 from rich.text import Text
 
-from tiebreak.report import provenance, tables, words
-from tiebreak.results.verdict import ComparisonResult, Verdict
+from tiebreak.report import comparisons, provenance, tables, words
+from tiebreak.results.verdict import Verdict
 from tiebreak.runs import Plan
 from tiebreak.study import Study
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 LINE_SECONDS = 10.0  # without a terminal, a line at most this often
+WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
+ROUNDING = 1e-6  # epochs: parts of epochs that were added up may miss the total by this
 
 
 def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> None:
@@ -31,11 +33,10 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
     console.print()
-    console.print(_arm_table(verdict))
+    _print_arms(console, verdict)
     _say(console, f"{verdict.metric.split} {verdict.metric.name}; intervals: 95 %, of the mean over seeds", "dim")
     console.print()
-    for item in verdict.comparisons:
-        console.print(_comparison_line(item))
+    _print_comparisons(console, verdict)
     if verdict.finished < verdict.planned:
         _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs finished", "yellow")
     for warning in verdict.warnings:
@@ -46,27 +47,35 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
         console.print(Text(words.printable(f"report: {report}")), soft_wrap=True)
 
 
-def _arm_table(verdict: Verdict) -> Table:
+def _print_arms(console: Console, verdict: Verdict) -> None:
+    """The table of arms; settings too wide for a column of it stand below, each with its arms."""
+    rows = tables.arm_rows(verdict)
+    wide = max((len(row.setting) for row in rows), default=0) > WIDEST_SETTING
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
-    table.add_column("arm", overflow="fold")
-    table.add_column("setting", overflow="fold")
+    for name in ("arm",) if wide else ("arm", "setting"):
+        table.add_column(name, overflow="fold")
     for name in ("score", "interval", "runs", "failed", "parameters", "per run"):
         table.add_column(name, justify="right", no_wrap=True)
-    for row in tables.arm_rows(verdict):
+    arms: dict[str, list[str]] = {}
+    for row in rows:
         cells = (row.setting, row.mean, row.interval, row.runs, row.failed, row.parameters, row.seconds)
-        table.add_row(Text(row.name, style="bold"), *(Text(words.printable(cell)) for cell in cells))
-    return table
+        table.add_row(Text(row.name, style="bold"), *(Text(words.printable(cell)) for cell in cells[wide:]))
+        arms.setdefault(row.setting, []).append(row.name)
+    console.print(table)
+    for setting, chosen in arms.items() if wide else ():
+        _say(console, f"at {setting}: {words.listed(chosen)}")
 
 
-def _comparison_line(item: ComparisonResult) -> Text:
-    line = Text.assemble(
-        (f"{words.printable(item.name)}: ", ""),
-        (words.outcome(item), COLOURS[item.verdict]),
-        f"; difference {words.signed(item.difference)}",
-    )
-    if item.low is not None:
-        line.append(f" (95 % over {words.number_of(item.seeds, 'seed')}: {words.signed_interval(item.low, item.high)})")
-    return line
+def _print_comparisons(console: Console, verdict: Verdict) -> None:
+    """Each on two lines, what was found and on what evidence; below a heading where several belong together."""
+    for item, row in zip(verdict.comparisons, comparisons.comparison_rows(verdict), strict=True):
+        if row.heading:
+            _say(console, row.heading)
+        indent = "  " if row.grouped else ""
+        outcome = (words.printable(row.outcome), COLOURS[item.verdict])
+        console.print(Text.assemble(f"{indent}{words.printable(row.label)}: ", outcome))
+        interval = f", 95 % over {words.number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
+        _say(console, f"{indent}  difference {row.difference}{interval}")
 
 
 def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> None:
@@ -213,7 +222,7 @@ class TrainingProgress:
 
 
 def _left(done: float, total: float, seconds: float) -> str:
-    if done >= total:
+    if done >= total - ROUNDING:
         return f"{words.duration(seconds)} in all"
     return f"about {words.duration(seconds * (total - done) / done)} left" if done > 0 else "starting"
 

@@ -7,18 +7,31 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tiebreak.report import figures, provenance, tables, words
+from tiebreak.report import comparisons, figures, gallery, provenance, tables, words
+from tiebreak.report.comparisons import ComparisonRow, SeedRow
 from tiebreak.report.evidence import Evidence
-from tiebreak.report.tables import ComparisonRow, ReportedRow, SeedRow
+from tiebreak.report.gallery import Legend
+from tiebreak.report.meaning import meaning
+from tiebreak.report.tables import ReportedRow
 from tiebreak.results.verdict import ComparisonResult
 
-
-@dataclass(frozen=True, kw_only=True)
-class Legend:
-    """An arm beside its colour, and what is drawn of it."""
-
-    index: int
-    text: str
+SECTIONS = {  # anchor: the name in the table of contents, the heading
+    "arms": ("Arms", "What was compared"),
+    "comparisons": ("Comparisons", "Comparisons"),
+    "claims": ("Claims", "Claims"),
+    "reported": ("Published figures", "Published figures against our runs"),
+    "curves": ("Learning curves", "Learning curves"),
+    "settings": ("Settings", "Settings tried"),
+    "seeds": ("Seeds", "Seed by seed"),
+    "robustness": ("Robustness", "Shifted, turned and scaled images"),
+    "examples": ("Misclassified images", "Misclassified images"),
+    "confusions": ("Confusions", "Which classes are taken for which"),
+    "activations": ("First layer", "What the first layer makes of an image"),
+    "equal": ("Held equal", "What was held equal"),
+    "failures": ("Failures", "Failed and missing runs"),
+    "provenance": ("Provenance", "Where the numbers come from"),
+}
+OPTIONAL = ("claims", "reported", "robustness", "examples", "confusions", "activations")  # absent without content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +39,10 @@ class Main:
     """A comparison that answers the question: its row, and its seeds one by one."""
 
     item: ComparisonResult
+    what: str  # is subtracted from what
     row: ComparisonRow
+    sides: tuple[str, str]
+    quantity: str  # that the sides have
     seeds: Sequence[SeedRow]
     ahead: str
 
@@ -62,14 +78,19 @@ def content(evidence: Evidence) -> dict[str, Any]:
     """The text, tables and notes of a report; no figures."""
     verdict = evidence.verdict
     primary = [item for item in verdict.comparisons if item.primary]
-    return {
+    values = {
         "version": tiebreak_version(),
         "verdict": verdict,
+        "answer": words.rounded(verdict.answer),
+        "meaning": meaning(primary),
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],
         "badge": words.headline(primary),
         "arms": tables.arm_rows(verdict),
-        "comparisons": tables.comparison_rows(verdict),
+        "told": tables.arm_lines(evidence.study),
+        "comparisons": comparisons.comparison_rows(verdict),
+        "sentences": comparisons.sentences(verdict),
+        "has_interaction": any(item.kind == "interaction" for item in verdict.comparisons),
         "settings": tables.setting_rows(evidence),
         "reported": tables.reported_rows(evidence),
         "claims": tables.claim_rows(verdict),
@@ -82,7 +103,10 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "commands": provenance.commands(verdict),
         "identities": words.number_of(len(evidence.plan.runs), "run"),
         "facts": _facts(evidence),
+        **gallery.content(evidence),
     }
+    there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
+    return {**values, "contents": there, "headings": {anchor: heading for anchor, (_, heading) in SECTIONS.items()}}
 
 
 def pictures(evidence: Evidence) -> dict[str, Any]:
@@ -90,7 +114,8 @@ def pictures(evidence: Evidence) -> dict[str, Any]:
     metric = evidence.study.metric
     primary = [item for item in evidence.verdict.comparisons if item.primary]
     curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
-    settings = tables.setting_rows(evidence)
+    settings, reported = tables.setting_rows(evidence), tables.reported_rows(evidence)
+    everyone = [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)]
     return {
         "main_figures": [_main_figures(evidence, item, number) for number, item in enumerate(primary)],
         "validation_curves": figures.learning_curves(curves[0], name="validation", quantity=f"validation {metric}"),
@@ -98,8 +123,10 @@ def pictures(evidence: Evidence) -> dict[str, Any]:
         "curve_legend": _curve_legend(evidence, curves[0]),
         "setting_grid": figures.setting_grid(settings, quantity=f"validation {metric}"),
         "setting_dots": sum(len(row.scores) for row in settings) <= figures.MOST_DOTS,
-        "arm_legend": [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)],
-        "reported_panels": _reported_panels(tables.reported_rows(evidence)),
+        "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
+        "reported_panels": _reported_panels(reported),
+        "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
+        **gallery.drawn(evidence),
     }
 
 
@@ -107,8 +134,7 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     """What the answer rests on and what it cost: a title, the value, a remark."""
     verdict = evidence.verdict
     primary = [item for item in verdict.comparisons if item.primary]
-    named = {side for item in primary for side in (item.a, item.b)}
-    shown = [result for result in verdict.designs if result.name in named] or list(verdict.designs)
+    shown = [result for result in verdict.designs if result.name in evidence.asked()]
     sizes = {result.parameters for result in shown}
     least = min((item.seeds for item in primary), default=0)
     if len(sizes) == 1:
@@ -128,15 +154,20 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
 
 
 def _main(evidence: Evidence, item: ComparisonResult) -> Main:
-    sides, rows = evidence.sides(item), tables.comparison_rows(evidence.verdict)
-    pairs = sides.pairs
-    above = sum(a > b for a, b in pairs.values())
+    sides, rows = evidence.sides(item), comparisons.comparison_rows(evidence.verdict)
     return Main(
         item=item,
+        what=words.difference(item),
         row=next(row for row in rows if row.name == item.name),
-        seeds=tables.seed_rows(sides, evidence.study.seeds),
-        ahead=f"{item.a} scored higher in {above} of {words.number_of(len(pairs), 'seed')}",
+        sides=(sides.a, sides.b),
+        quantity=_of_sides(item),
+        seeds=comparisons.seed_rows(sides, evidence.study.seeds),
+        ahead=comparisons.ahead(item, sides.pairs),
     )
+
+
+def _of_sides(item: ComparisonResult) -> str:
+    return f"difference in test {item.metric}" if item.kind == "interaction" else f"test {item.metric}"
 
 
 def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> MainFigures:
@@ -151,16 +182,13 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         narrow=bars[0],
         wide=bars[1],
         dots=0 < len(differences) <= figures.MOST_DOTS,
-        pairs=figures.paired_seeds(sides, name=f"pairs-{number}", quantity=f"test {item.metric}"),
+        pairs=figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(item)),
         drawn=drawn,
     )
 
 
 def _curves(evidence: Evidence, key: str) -> list[figures.Curve]:
-    return [
-        figures.Curve(arm=arm.name, index=index, points=evidence.curve(arm.name, key))
-        for index, arm in enumerate(evidence.study.arms)
-    ]
+    return [figures.Curve(arm=arm, index=index, points=evidence.curve(arm, key)) for index, arm in evidence.own()]
 
 
 def _curve_legend(evidence: Evidence, curves: Sequence[figures.Curve]) -> list[Legend]:
@@ -187,6 +215,8 @@ def _reported_panels(rows: Sequence[ReportedRow]) -> list[ReportedPanel]:
 
 def _quantity(metric: str) -> str:
     """A recorded metric in words: `val_accuracy` is the validation accuracy."""
+    if metric == "train_loss_running":
+        return "training loss, running mean over epochs"
     for prefix, split in (("val_", "validation"), ("train_", "training")):
         if metric.startswith(prefix):
             return f"{split} {metric.removeprefix(prefix).replace('_', ' ')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from tiebreak.results.verdict import ClaimResult, ComparisonResult
@@ -51,6 +52,35 @@ def signed_interval(low: float | None, high: float | None) -> str:
     return MISSING if low is None or high is None else f"{signed(low)} to {signed(high)}"
 
 
+def open_interval(low: float | None, high: float | None) -> str:
+    """The same for simultaneous intervals, whose end is open where it is exactly 0.
+
+    >>> open_interval(0.0, 0.0433), open_interval(-0.2, 0.0), open_interval(-0.01, 0.02)
+    ('above 0 to +0.043', '-0.200 to below 0', '-0.010 to +0.020')
+    """
+    if low is None or high is None or low == high:
+        return signed_interval(low, high)
+    return f"{signed(low) if low else 'above 0'} to {signed(high) if high else 'below 0'}"
+
+
+def rounded(text: str) -> str:
+    """A sentence of the verdict whose differences have as many decimals as the tables; settings stay as they are.
+
+    >>> rounded("pool at lr=0.0005 is better (accuracy +0.0216, 95 % interval above 0 to +0.0433)")
+    'pool at lr=0.0005 is better (accuracy +0.022, 95 % interval above 0 to +0.043)'
+    """
+    return re.sub(r"(?<![\w.=+-])[+-]\d+\.\d{4,}(?![\w.])", lambda found: signed(float(found[0])), text)
+
+
+def minus(text: str) -> str:
+    """A difference of two arms, with a true minus sign between them.
+
+    >>> minus("pool-moved - strided-moved")
+    'pool-moved − strided-moved'
+    """
+    return text.replace(" - ", " − ")
+
+
 def p_value(value: float | None) -> str:
     """A p-value, never shown as zero."""
     if value is None or not math.isfinite(value):
@@ -65,6 +95,17 @@ def chance(value: float | None) -> str:
     if 0.995 < value < 1 or value == 1:
         return ">99 %"
     return "<1 %" if value < 0.005 else f"{100 * value:.0f} %"
+
+
+def share(value: float) -> str:
+    """A share in per cent, with one decimal where it is small.
+
+    >>> share(0.1234), share(0.0421), share(0.0001)
+    ('12 %', '4.2 %', '<0.1 %')
+    """
+    if 0 < value < 0.0005:
+        return "<0.1 %"
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f} %"
 
 
 def count(value: int | None) -> str:
@@ -114,6 +155,15 @@ def number_of(many: int, one: str, more: str | None = None) -> str:
     return f"{many:,} {one if many == 1 else more or one + 's'}"
 
 
+def listed(items: Sequence[str]) -> str:
+    """Several names as a reader expects them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
 def ranges(numbers: Sequence[int]) -> str:
     """Whole numbers, neighbours joined.
 
@@ -140,7 +190,9 @@ def shorten(text: str, length: int) -> str:
 
 
 def outcome(item: ComparisonResult) -> str:
-    """A comparison's verdict in words."""
+    """A comparison's verdict in a few words. An interaction has no better arm: an advantage is larger or smaller."""
+    if item.kind == "interaction" and item.verdict in ("a", "b"):
+        return f"{'larger' if item.verdict == 'a' else 'smaller'} for {minus(item.a)}"
     return {
         "a": f"{item.a} is better",
         "b": f"{item.b} is better",
@@ -149,10 +201,18 @@ def outcome(item: ComparisonResult) -> str:
     }[item.verdict]
 
 
+def difference(item: ComparisonResult) -> str:
+    """What is subtracted from what."""
+    if item.kind == "interaction":
+        return f"({minus(item.a)}) − ({minus(item.b)})"
+    return f"{item.a} − {item.b}"
+
+
 def headline(primary: Sequence[ComparisonResult]) -> str:
     """The answer in a few words; a question about settings rests on one comparison with each other setting."""
     if len(primary) == 1:
-        return outcome(primary[0])
+        advantage = primary[0].kind == "interaction" and primary[0].verdict in ("a", "b")
+        return f"the advantage is {outcome(primary[0])}" if advantage else outcome(primary[0])
     if all(item.verdict == "a" for item in primary):
         return f"{primary[0].a} is best"
     if any(item.verdict == "b" for item in primary):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -47,13 +47,21 @@ class FinalRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExhibitRecord:
+    """What a report shows of a finished run beyond numbers: small arrays by name."""
+
+    identity: str
+    name: str
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
 class CheckpointRecord:
     """Where a run's state after an epoch is kept, and the sha256 that its file must have."""
 
     identity: str
     trajectory: str
     epoch: int
-    steps: int
     file: str
     sha256: str
 
@@ -65,3 +73,4 @@ class Records:
     epochs: Mapping[str, Mapping[int, EpochRecord]]  # trajectory -> epoch -> record
     runs: Mapping[str, RunRecord]  # identity -> record
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
+    exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record

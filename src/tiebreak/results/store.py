@@ -1,7 +1,7 @@
 """The store: one SQLite file per results folder. One writer (the driver); readers never block it.
 
 WAL with synchronous=FULL and BEGIN IMMEDIATE: what a transaction acknowledged survives `kill -9` and a power cut. Every
-row carries the sha256 of its content, so that `tiebreak check` can tell a changed row from a stored one.
+row of a record carries the sha256 of its content: a changed one is never used, and `tiebreak check` names it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, Outcomes, Records, RunRecord
+from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, Records, RunRecord
 
 STORE_FILE = "records.sqlite"
 SCHEMA_VERSION = 1
@@ -28,24 +29,26 @@ CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT,
 CREATE TABLE IF NOT EXISTS runs (identity TEXT PRIMARY KEY, trajectory TEXT, content TEXT, sha256 TEXT);
 CREATE TABLE IF NOT EXISTS finals (identity TEXT, evaluation TEXT, content TEXT, outcomes BLOB, sha256 TEXT,
     PRIMARY KEY (identity, evaluation));
-CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, steps INTEGER, file TEXT,
-    sha256 TEXT, PRIMARY KEY (identity, epoch));
+CREATE TABLE IF NOT EXISTS exhibits (identity TEXT, name TEXT, arrays BLOB, sha256 TEXT, PRIMARY KEY (identity, name));
+CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, file TEXT, sha256 TEXT,
+    PRIMARY KEY (identity, epoch));
 """
+HASHED = ("epochs", "runs", "finals", "exhibits")  # their last column is the hash of the others
 
 
-def _hash(*parts: str | bytes) -> str:
+def _hash(*parts: str | int | bytes) -> str:
     hasher = hashlib.sha256()
     for part in parts:
-        content = part.encode() if isinstance(part, str) else part
+        content = part if isinstance(part, bytes) else str(part).encode()
         hasher.update(len(content).to_bytes(8, "little") + content)
     return hasher.hexdigest()
 
 
-def pack(outcomes: Outcomes) -> bytes:
+def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     """Arrays as the bytes of an npz file."""
     buffer = io.BytesIO()
-    arrays: dict[str, Any] = {name: np.asarray(values, np.float32) for name, values in outcomes.items()}
-    np.savez_compressed(buffer, **arrays)
+    given: dict[str, Any] = dict(arrays)
+    np.savez_compressed(buffer, **given)
     return buffer.getvalue()
 
 
@@ -67,14 +70,12 @@ class Store:
         """The folder's store, made if it is not there, for the one writer."""
         path = folder / STORE_FILE
         with _readable(path):
-            connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+            connection = _connect(path)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             store = cls(path, connection)
             with store.transaction():
-                version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version not in (0, SCHEMA_VERSION):
-                    raise TiebreakError(f"{path}: written by another version of Tiebreak (schema {version})")
+                _check_version(path, connection)
                 for statement in TABLES.split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
@@ -87,8 +88,9 @@ class Store:
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
         with _readable(path):
-            connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+            connection = _connect(path)
             connection.execute("PRAGMA query_only=ON")
+            _check_version(path, connection)
             connection.execute("SELECT count(*) FROM runs")
         return cls(path, connection)
 
@@ -97,10 +99,10 @@ class Store:
         self._connection.close()
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All or nothing. IMMEDIATE: a writer waits at the start, never fails in the middle."""
+    def transaction(self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
+        """All or nothing. IMMEDIATE: a writer waits at the start, never fails in the middle. DEFERRED: for readers."""
         with _readable(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute(f"BEGIN {kind}")
             try:
                 yield
                 self._connection.execute("COMMIT")
@@ -111,14 +113,14 @@ class Store:
     def add_epoch(self, record: EpochRecord) -> None:
         """Keep an epoch; one that is there already came from the same trajectory and is left as it is."""
         content = json.dumps({"metrics": dict(record.metrics), "seconds": dict(record.seconds)})
-        sha256 = _hash(record.trajectory, str(record.epoch), content)
+        sha256 = _hash(record.trajectory, record.epoch, content)
         row = (record.trajectory, record.epoch, content, sha256)
         self._connection.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?, ?, ?)", row)
 
     def add_checkpoint(self, record: CheckpointRecord) -> None:
         """Keep where a state lies."""
-        row = (record.identity, record.trajectory, record.epoch, record.steps, record.file, record.sha256)
-        self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", row)
+        row = (record.identity, record.trajectory, record.epoch, record.file, record.sha256)
+        self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
 
     def drop_checkpoint(self, record: CheckpointRecord) -> None:
         """Forget a state that is no longer needed."""
@@ -140,55 +142,77 @@ class Store:
         row = (record.identity, record.evaluation, content, outcomes, sha256)
         self._connection.execute("INSERT OR REPLACE INTO finals VALUES (?, ?, ?, ?, ?)", row)
 
+    def add_exhibit(self, record: ExhibitRecord) -> None:
+        """Keep what a report shows of a run."""
+        arrays = pack(record.arrays)
+        row = (record.identity, record.name, arrays, _hash(record.identity, record.name, arrays))
+        self._connection.execute("INSERT OR REPLACE INTO exhibits VALUES (?, ?, ?, ?)", row)
+
     def checkpoints(self) -> list[CheckpointRecord]:
         """Every state that is kept."""
-        names = ("identity", "trajectory", "epoch", "steps", "file", "sha256")
+        names = ("identity", "trajectory", "epoch", "file", "sha256")
         rows = self._rows(f"SELECT {', '.join(names)} FROM checkpoints ORDER BY identity, epoch")
         return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in rows]
 
     def records(self) -> Records:
         """Everything else, at one moment."""
+        with self.transaction("DEFERRED"):
+            rows = {table: self._verified(table) for table in HASHED}
         epochs: dict[str, dict[int, EpochRecord]] = {}
-        for trajectory, epoch, content in self._rows("SELECT trajectory, epoch, content FROM epochs ORDER BY epoch"):
-            fields = self._json(content)
+        for trajectory, epoch, content in rows["epochs"]:
+            fields = json.loads(content)
             epochs.setdefault(trajectory, {})[epoch] = EpochRecord(trajectory=trajectory, epoch=epoch, **fields)
         runs = {
-            identity: RunRecord(identity=identity, trajectory=trajectory, **self._json(content))
-            for identity, trajectory, content in self._rows("SELECT identity, trajectory, content FROM runs")
+            identity: RunRecord(identity=identity, trajectory=trajectory, **json.loads(content))
+            for identity, trajectory, content in rows["runs"]
         }
         finals: dict[str, dict[str, FinalRecord]] = {}
-        for identity, name, content, blob in self._rows("SELECT identity, evaluation, content, outcomes FROM finals"):
-            record = FinalRecord(identity=identity, evaluation=name, outcomes=unpack(blob), **self._json(content))
+        for identity, name, content, blob in rows["finals"]:
+            record = FinalRecord(identity=identity, evaluation=name, outcomes=unpack(blob), **json.loads(content))
             finals.setdefault(identity, {})[name] = record
-        return Records(epochs=epochs, runs=runs, finals=finals)
+        exhibits: dict[str, dict[str, ExhibitRecord]] = {}
+        for identity, name, blob in rows["exhibits"]:
+            shown = ExhibitRecord(identity=identity, name=name, arrays=unpack(blob))
+            exhibits.setdefault(identity, {})[name] = shown
+        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits)
 
     def rows(self) -> int:
         """How many rows carry a hash."""
-        return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("epochs", "runs", "finals"))
+        return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in HASHED)
 
     def damage(self) -> list[str]:
         """What is wrong with the stored rows: one line each, none when all is well."""
-        found = [str(row[0]) for row in self._rows("PRAGMA integrity_check") if row[0] != "ok"]
-        checks = {
-            "epochs": "trajectory || ' epoch ' || epoch, sha256, trajectory, CAST(epoch AS TEXT), content",
-            "runs": "identity, sha256, identity, trajectory, content",
-            "finals": "identity || ' ' || evaluation, sha256, identity, evaluation, content, outcomes",
-        }
-        for table, columns in checks.items():
-            for name, sha256, *content in self._rows(f"SELECT {columns} FROM {table}"):
+        checked = [" ".join(row[0].split()) for row in self._rows("PRAGMA integrity_check")]
+        found = [f"{self.path}: {line}" for line in checked if line != "ok"]
+        for table in HASHED:
+            for *content, sha256 in self._rows(f"SELECT * FROM {table}"):
                 if _hash(*content) != sha256:
+                    name = f"{content[0]} {content[1]}"
                     found.append(f"{self.path}: table {table}, {name}: its content is not what was stored")
         return found
+
+    def _verified(self, table: str) -> list[Any]:
+        """The rows of a table without their hashes, once these are found to be right."""
+        rows = self._rows(f"SELECT * FROM {table} ORDER BY 1, 2")
+        if any(_hash(*content) != sha256 for *content, sha256 in rows):
+            raise TiebreakError(f"{self.path}: a damaged row in table {table}; `tiebreak check` names it")
+        return [content for *content, _ in rows]
 
     def _rows(self, query: str) -> list[Any]:
         with _readable(self.path):
             return self._connection.execute(query).fetchall()
 
-    def _json(self, content: str) -> Mapping[str, Any]:
-        try:
-            return json.loads(content)  # type: ignore[no-any-return]
-        except ValueError:
-            raise TiebreakError(f"{self.path}: a damaged row; `tiebreak check` names it") from None
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, or nobody names it
+    return connection
+
+
+def _check_version(path: Path, connection: sqlite3.Connection) -> None:
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if version not in (0, SCHEMA_VERSION):  # 0: just made
+        raise TiebreakError(f"{path}: written by another version of Tiebreak (schema {version})")
 
 
 @contextmanager

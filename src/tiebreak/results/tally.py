@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -66,13 +67,14 @@ class Tally:
 
     def chosen(self, arm: str) -> dict[str, float]:
         """The setting with the fewest failed runs and, among those, the best mean on validation. The test set is not
-        looked at. A setting without results is the last choice."""
+        looked at. A setting without results, or whose mean is not a number, is the last choice."""
         metric, goal = f"val_{self.study.metric}", self.study.goal()
 
         def rank(setting: Mapping[str, float]) -> tuple[bool, int, float]:
             values = list(self.scores(arm, setting, metric).values())
-            mean = float(np.mean(values)) if values else 0.0
-            return not values, self.failed(arm, setting), -mean if goal == "max" else mean
+            mean = float(np.mean(values)) if values else math.nan
+            unknown = math.isnan(mean)
+            return unknown, self.failed(arm, setting), 0.0 if unknown else -mean if goal == "max" else mean
 
         return min(self.study.settings(), key=rank)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from tiebreak import study_file
 from tiebreak.errors import TiebreakError
@@ -86,7 +86,7 @@ class ClaimResult(Strict):
 
     id: str
     text: str
-    source: tuple[str, ...]
+    source: tuple[str, ...] = Field(strict=False)  # a list in JSON
     verdict: ClaimOutcome
     leans: Literal["holds", "fails", "undecided"] | None
     why: str

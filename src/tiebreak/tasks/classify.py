@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,23 @@ import numpy as np
 import numpy.typing as npt
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from tiebreak.data import images
+from tiebreak.data import images, moves, pictures
 from tiebreak.data.images import ImageData
+from tiebreak.data.moves import DISTURBANCES, Move
+from tiebreak.data.pictures import Form
 from tiebreak.models.interfaces import Images
 from tiebreak.names import Scalar
-from tiebreak.tasks.interface import Hypers, Network, Split
+from tiebreak.tasks.interface import Answer, Arrays, Hypers, Network, Split
+
+ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
+    "shift": tuple(Move(shift=value) for value in (-4, -3, -2, -1, 0, 1, 2, 3, 4)),
+    "rotate": tuple(Move(rotate=value) for value in (-40.0, -30.0, -20.0, -10.0, 0.0, 10.0, 20.0, 30.0, 40.0)),
+    "scale": tuple(Move(scale=value) for value in (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)),
+}
+CURVE_IMAGES = 500  # of the test split, for a curve: the exact figures are the evaluations'
+SHOWN_MAPS = 3  # images whose activation maps are kept
 
 
 class Classify:
@@ -40,15 +50,21 @@ class Classify:
     ) -> Split:
         """Images as float32 [N, C, H, W], moved as the evaluation says, and labels [N]."""
         chosen = _chosen(data, name, options)
-        pixels = images.shift(data.images[name][chosen], int(evaluation.get("shift", 0)))
+        how = [_move(evaluation)] if not evaluation.get("disturbed") else list(DISTURBANCES)
+        moved = [self.inputs(moves.move(data.images[name][chosen], each), options) for each in how]
+        return {
+            "images": torch.cat(moved) if len(moved) > 1 else moved[0],
+            "labels": torch.from_numpy(data.labels[name][chosen]).repeat(len(how)),
+        }
+
+    def inputs(self, pixels: npt.NDArray[np.uint8], options: Mapping[str, Scalar]) -> Tensor:
+        """What a network sees of images [N, H, W] or [N, H, W, C]: float32 [N, C, H, W], scaled, shuffled if asked."""
         if options["shuffle_pixels"]:
             order = images.pixel_permutation(*pixels.shape[1:3])
-            flat = pixels.reshape(len(pixels), len(order), -1)
-            pixels = flat[:, order].reshape(pixels.shape)
+            pixels = pixels.reshape(len(pixels), len(order), -1)[:, order].reshape(pixels.shape)
         channels_last = pixels if pixels.ndim == 4 else pixels[..., None]
         scaled = torch.from_numpy(np.ascontiguousarray(channels_last.transpose(0, 3, 1, 2))).float()
-        scaled /= float(options["divisor"])
-        return {"images": scaled, "labels": torch.from_numpy(data.labels[name][chosen])}
+        return scaled.div_(float(options["divisor"]))
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The weighted mean of -log p(label), with label smoothing where the run has it."""
@@ -61,19 +77,83 @@ class Classify:
         return torch.dot(weights, (1 - share) * picked + share * minus_log_p.mean(dim=1))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
-        """Whether each image is classified correctly, and its loss."""
+        """Whether each image is classified correctly, its loss, and the class it is taken for."""
         logits = network(batch["images"])
+        prediction = logits.argmax(dim=1)
         return {
-            "accuracy": (logits.argmax(dim=1) == batch["labels"]).float(),
+            "accuracy": (prediction == batch["labels"]).float(),
             "loss": F.cross_entropy(logits, batch["labels"], reduction="none"),
+            "prediction": prediction.float(),
         }
 
     def metrics(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
         """Both metrics are plain means over the images."""
-        return {name: float(np.mean(values, dtype=np.float64)) for name, values in outcomes.items()}
+        return {name: float(np.mean(outcomes[name], dtype=np.float64)) for name in ("accuracy", "loss")}
+
+    def exhibits(
+        self, network: nn.Module, data: ImageData, options: Mapping[str, Scalar], examples: Sequence[int]
+    ) -> dict[str, Arrays]:
+        """Robustness curves; and, with test examples given, these images, their labels and the first layer's maps."""
+        shown: dict[str, Arrays] = {"robustness": self._robustness(network, data, options)}
+        if examples:
+            chosen = _chosen(data, "test", options)
+            pixels = data.images["test"][chosen[list(examples)]]
+            shown["examples"] = {
+                "index": np.asarray(examples),
+                "images": pixels,
+                "labels": data.labels["test"][chosen[list(examples)]],
+                "test_labels": data.labels["test"][chosen],
+                "class_names": np.asarray(data.class_names or [str(number) for number in range(data.classes)]),
+            }
+            maps = _first_maps(network, self.inputs(pixels[:SHOWN_MAPS], options))
+            if maps is not None:
+                shown["activations"] = {"images": pixels[:SHOWN_MAPS], "maps": maps}
+        return shown
+
+    def answer(
+        self, network: nn.Module, given: str, shape: Images, options: Mapping[str, Scalar], class_names: Sequence[str]
+    ) -> tuple[list[Answer], str]:
+        """The classes of a picture file, most likely first; a picture of another size is resized, and that is said."""
+        form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)
+        pixels, note = pictures.read_resized(Path(given), form)
+        with torch.no_grad():
+            probabilities = F.softmax(network(self.inputs(pixels[None], options)), dim=1)[0].tolist()
+        names = class_names or [str(number) for number in range(shape.classes)]
+        answers = [Answer(text=name, probability=value) for name, value in zip(names, probabilities, strict=True)]
+        return sorted(answers, key=lambda each: -each.probability), note
+
+    def _robustness(self, network: nn.Module, data: ImageData, options: Mapping[str, Scalar]) -> Arrays:
+        chosen = _chosen(data, "test", options)[:CURVE_IMAGES]
+        labels = torch.from_numpy(data.labels["test"][chosen])
+        device = next(network.parameters()).device
+        curves: dict[str, Any] = {}
+        for kind, how in ROBUSTNESS.items():
+            curves[f"{kind}_value"] = np.array([getattr(each, kind) for each in how], np.float32)
+            batches = (self.inputs(moves.move(data.images["test"][chosen], each), options) for each in how)
+            with torch.no_grad():
+                right = [(network(batch.to(device)).argmax(dim=1).cpu() == labels).float().mean() for batch in batches]
+            curves[f"{kind}_accuracy"] = torch.stack(right).numpy()
+        return curves
+
+
+def _move(evaluation: Mapping[str, Scalar]) -> Move:
+    return Move(
+        shift=int(evaluation.get("shift", 0)),
+        rotate=float(evaluation.get("rotate", 0.0)),
+        scale=float(evaluation.get("scale", 1.0)),
+    )
 
 
 def _chosen(data: ImageData, split: str, options: Mapping[str, Scalar]) -> npt.NDArray[np.int64]:
-    if split == "test" and options["test_images"] == "as-reported":
+    if split == "test" and options["test_images"] == "as-reported" and data.name == "octmnist":  # others: all of them
         return images.as_reported_test(data.labels["test"])
     return np.arange(len(data.labels[split]))
+
+
+def _first_maps(network: nn.Module, inputs: Tensor) -> npt.NDArray[np.float16] | None:
+    """What the first convolution makes of the inputs, after ReLU: [N, maps, H', W']. None without a convolution."""
+    first = next((layer for layer in network.modules() if isinstance(layer, nn.Conv2d)), None)
+    if first is None:
+        return None
+    with torch.no_grad():
+        return F.relu(first(inputs.to(first.weight.device))).cpu().half().numpy()

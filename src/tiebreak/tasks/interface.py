@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor
+import numpy.typing as npt
+from torch import Tensor, nn
 
 from tiebreak.models.interfaces import Shape
 from tiebreak.names import Scalar
 
 Split = Mapping[str, Tensor]  # tensors with the examples along the first axis
 Network = Callable[..., Any]  # a design's network, called as its family says
+Arrays = Mapping[str, npt.NDArray[Any]]  # what an exhibit is made of
 Hypers = Mapping[str, Tensor]  # hyper-parameters of one run; those that are 0 are absent
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One of the things that a network says of an input, and how likely it finds it."""
+
+    text: str
+    probability: float
 
 
 class Data(Protocol):
@@ -22,6 +33,7 @@ class Data(Protocol):
     name: str
     checksum: str
     official: bool | None
+    class_names: tuple[str, ...]
     licence: str
     citation: str
 
@@ -49,3 +61,13 @@ class Task(Protocol):
 
     def metrics(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
         """The metrics of a whole split from its outcomes."""
+
+    def exhibits(
+        self, network: nn.Module, data: Any, options: Mapping[str, Scalar], examples: Sequence[int]
+    ) -> dict[str, Arrays]:
+        """What a report shows of a trained network beyond numbers; `examples` of the test split are shown singly."""
+
+    def answer(
+        self, network: nn.Module, given: str, shape: Shape, options: Mapping[str, Scalar], class_names: Sequence[str]
+    ) -> tuple[list[Answer], str]:
+        """What the network says of an input from outside, most likely first, and what was done to the input."""

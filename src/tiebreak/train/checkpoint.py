@@ -6,6 +6,7 @@ import hashlib
 from pathlib import Path
 
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from tiebreak import files
@@ -15,17 +16,22 @@ from tiebreak.results.record import CheckpointRecord
 from tiebreak.runs import Run
 from tiebreak.train.step import State
 
+POSITION = "position"  # epochs and steps completed
+
 
 def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
     """Write the state, whole or not at all. Returns where it is and its sha256."""
-    content = safetensors.torch.save(_tensors(state), {"run": run.identity, "label": run.label})
+    whose = {"run": f"{run.label} ({run.identity})"}  # one entry: safetensors writes several in no fixed order
+    # Copies, because safetensors refuses tensors that share memory (gradients kept in slots may) or have strides.
+    tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in _tensors(state).items()}
+    tensors[POSITION] = torch.tensor([state.epoch, state.steps])
+    content = safetensors.torch.save(tensors, whose)
     target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
     files.write(target, content)
     return CheckpointRecord(
         identity=run.identity,
         trajectory=run.trajectory,
         epoch=state.epoch,
-        steps=state.steps,
         file=target.name,
         sha256=hashlib.sha256(content).hexdigest(),
     )
@@ -41,9 +47,12 @@ def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     if hashlib.sha256(content).hexdigest() != record.sha256:
         raise TiebreakError(f"{path}: damaged, its sha256 is not the recorded one")
     stored = safetensors.torch.load(content)
+    epoch, steps = stored[POSITION].tolist()
+    if epoch != record.epoch:
+        raise TiebreakError(f"{path}: holds epoch {epoch}, not the recorded {record.epoch}")
     for name, tensor in _tensors(state).items():
         tensor.copy_(stored[name])
-    state.epoch, state.steps = record.epoch, record.steps
+    state.epoch, state.steps = epoch, steps
 
 
 def _tensors(state: State) -> dict[str, Tensor]:

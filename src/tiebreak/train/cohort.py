@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -57,7 +57,8 @@ def begin(job: Job) -> Work:
     data = _load(run.task, run.data, job.data_dir)
     if data.checksum != run.checksum:
         raise TiebreakError(f"data set {run.data} changed since the plan was made; start again in another --out folder")
-    network = catalog.DESIGNS[run.design].network(task.shape(data), run.build, stream(run.seed, "init"))
+    design = catalog.find_design(run.design, job.designs_from)
+    network = design.network(task.shape(data), run.build, stream(run.seed, "init"))
     device = torch.device(job.device)
     network.to(device)
     return Work(run, task, data, network, initial_state(network, run), device)
@@ -77,23 +78,19 @@ def train(job: Job, send: Callable[[Message], None]) -> Iterator[Message]:
 
         loss = train_epoch(work.task, work.network, run, state, train_split, tick)
         trained = time.perf_counter()
-        if not math.isfinite(loss) or not _finite(state):
-            reason = (
-                f"epoch {state.epoch}: loss {loss:g}"
-                if not math.isfinite(loss)
-                else f"epoch {state.epoch}: parameters not finite"
-            )
-            yield RunEnded(record=_ended(work, "diverged", reason))
-            return
         metrics, _ = evaluate(work.task, work.network, val_split)
         evaluated = time.perf_counter()
+        values = {"train_loss": loss, **{f"val_{name}": value for name, value in metrics.items()}}
+        wrong = _not_finite(values, state)
+        if wrong is not None:
+            yield RunEnded(record=_ended(work, "diverged", f"epoch {state.epoch}: {wrong}"))
+            return
         saved = checkpoint.save(Path(job.folder), run, state)
         seconds = {
             "train": trained - start,
             "evaluate": evaluated - trained,
             "checkpoint": time.perf_counter() - evaluated,
         }
-        values = {"train_loss": loss, **{f"val_{name}": value for name, value in metrics.items()}}
         record = EpochRecord(trajectory=run.trajectory, epoch=state.epoch, metrics=values, seconds=seconds)
         yield EpochDone(record=record, checkpoint=saved)
     finals = tuple(_final(work, evaluation) for evaluation in run.evaluations)
@@ -102,17 +99,22 @@ def train(job: Job, send: Callable[[Message], None]) -> Iterator[Message]:
 
 def _resume(job: Job, state: State) -> Iterator[Message]:
     """Fill the state from the furthest checkpoint that is whole; a damaged one is named and the previous one used."""
-    for record in job.checkpoints:
+    for left, record in enumerate(job.checkpoints, start=1 - len(job.checkpoints)):
         try:
             checkpoint.restore(Path(job.folder), record, state)
         except TiebreakError as error:
-            yield Note(text=f"{error}; using the one before it")
+            yield Note(text=f"{error}; {'using the one before it' if left else 'starting over'}")
         else:
             return
 
 
-def _finite(state: State) -> bool:
-    return all(bool(torch.isfinite(value).all()) for value in state.params.values())
+def _not_finite(values: Mapping[str, float], state: State) -> str | None:
+    """What stopped being a number, if anything did: that ends a run."""
+    for name, value in values.items():
+        if not math.isfinite(value):
+            return f"{name.replace('_', ' ')} {value:g}"
+    finite = all(bool(torch.isfinite(value).all()) for value in state.params.values())
+    return None if finite else "parameters not finite"
 
 
 def _final(work: Work, evaluation: dict[str, Scalar]) -> FinalRecord:

@@ -35,7 +35,7 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
     changing = per_step(run.optimiser.kind, hypers, course, state.steps)
 
     network.train()
-    params = list(network.parameters())
+    params = [parameter for parameter in network.parameters() if parameter.requires_grad]
     total = torch.zeros((), dtype=torch.float64, device=like.device)
     told = time.monotonic()
     for step in range(steps):

@@ -7,19 +7,24 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord
+from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
 from tiebreak.results.store import pack, unpack
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One unit of work: a run, where its data and folder are, and the states it may continue from, best first."""
+    """One unit of work: a run, where its data and folder are, and the states it may continue from, best first.
+
+    With `examples` (of the test split, maybe none) the run is finished and its exhibits are wanted.
+    """
 
     run: dict[str, Any]
     folder: str
     data_dir: str | None
     device: str
+    designs_from: str | None = None
     checkpoints: tuple[CheckpointRecord, ...] = ()
+    examples: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +63,14 @@ class RunEnded:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shown:
+    """The exhibits of a finished run."""
+
+    identity: str
+    exhibits: tuple[ExhibitRecord, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Note:
     """Something that the user should read; training goes on."""
 
@@ -71,8 +84,8 @@ class Stop:
     text: str
 
 
-Message = Begun | Progress | EpochDone | RunEnded | Note | Stop
-KINDS = {kind.__name__: kind for kind in (Begun, Progress, EpochDone, RunEnded, Note, Stop)}
+Message = Begun | Progress | EpochDone | RunEnded | Shown | Note | Stop
+KINDS = {kind.__name__: kind for kind in (Begun, Progress, EpochDone, RunEnded, Shown, Note, Stop)}
 
 
 def encode(message: Message) -> str:
@@ -82,6 +95,9 @@ def encode(message: Message) -> str:
             {**asdict(replace(final, outcomes={})), "outcomes": _text(pack(final.outcomes))} for final in message.finals
         ]
         content: dict[str, Any] = {"record": asdict(message.record), "finals": finals}
+    elif isinstance(message, Shown):
+        shown = [{"name": each.name, "arrays": _text(pack(each.arrays))} for each in message.exhibits]
+        content = {"identity": message.identity, "exhibits": shown}
     else:
         content = asdict(message)
     return json.dumps({"kind": type(message).__name__, **content})
@@ -99,6 +115,13 @@ def decode(line: str) -> Message:
             FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"]
         )
         return RunEnded(record=RunRecord(**content["record"]), finals=finals)
+    if kind is Shown:
+        identity = content["identity"]
+        shown = tuple(
+            ExhibitRecord(identity=identity, name=item["name"], arrays=unpack(_bytes(item["arrays"])))
+            for item in content["exhibits"]
+        )
+        return Shown(identity=identity, exhibits=shown)
     return kind(**content)
 
 
@@ -111,7 +134,8 @@ def decode_job(line: str) -> Job:
     """The job of a line."""
     content = json.loads(line)
     checkpoints = tuple(CheckpointRecord(**item) for item in content.pop("checkpoints"))
-    return Job(**content, checkpoints=checkpoints)
+    examples = content.pop("examples")
+    return Job(**content, checkpoints=checkpoints, examples=None if examples is None else tuple(examples))
 
 
 def _text(content: bytes) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import queue
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import IO
 
 from tiebreak.errors import TiebreakError
@@ -20,11 +22,12 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None
     """The messages of all jobs, as they come. Workers are stopped when the iterator is closed, whatever the reason."""
     waiting = list(reversed(jobs))
     lines: Lines = queue.SimpleQueue()
-    busy = {_start(lines) for _ in range(min(workers, len(jobs)))}
-    everyone = list(busy)
+    everyone: list[Worker] = []
     try:
-        for worker in everyone:
-            _give(worker, waiting)
+        for _ in range(min(workers, len(jobs))):
+            everyone.append(_start(lines))
+            _give(everyone[-1], waiting)
+        busy = set(everyone)
         while busy:
             worker, line = lines.get()
             if line.strip():
@@ -37,6 +40,8 @@ def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None
     finally:
         for worker in everyone:
             worker.kill()
+            with suppress(BrokenPipeError):  # a job that a dead worker did not read
+                _pipe(worker.stdin).close()
             worker.wait()
 
 
@@ -48,10 +53,11 @@ def _start(lines: Lines) -> Worker:
 
 
 def _read(worker: Worker, lines: Lines) -> None:
-    """Forward a worker's lines; an empty string says that there will be no more."""
+    """Forward a worker's lines (not half of one that it died in); an empty string says that there will be no more."""
     with _pipe(worker.stdout) as pipe:
         for line in pipe:
-            lines.put((worker, line))
+            if line.endswith("\n"):
+                lines.put((worker, line))
     lines.put((worker, ""))
 
 
@@ -70,8 +76,9 @@ def _finish(worker: Worker, *, expected: bool) -> None:
         _pipe(worker.stdin).close()
     code = worker.wait()
     if not expected:
-        ended = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-        raise TiebreakError(f"a worker process {ended} (out of memory?); run the same command again to continue")
+        memory = " (out of memory?)" if code == -signal.SIGKILL else ""
+        ended = f"was killed by signal {-code}{memory}" if code < 0 else f"ended with code {code}"
+        raise TiebreakError(f"a worker process {ended}; run the same command again to continue")
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

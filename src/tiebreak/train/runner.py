@@ -6,18 +6,23 @@ It is the only writer of the store and imports no torch: training happens in wor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
+from tiebreak.results.tally import Tally
+from tiebreak.results.telling import to_show
 from tiebreak.runs import Plan, Run, evaluation_key
-from tiebreak.train.messages import Begun, EpochDone, Job, Message, RunEnded, Stop
+from tiebreak.study import Study
+from tiebreak.train.messages import Begun, EpochDone, Job, Message, Note, RunEnded, Shown, Stop
 from tiebreak.train.pool import run_jobs
+
+Listener = Callable[[Message], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,24 +53,12 @@ def missing(plan: Plan, store: Store) -> list[Run]:
     return [run for run in plan.runs.values() if not has_result(run)]
 
 
-def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Callable[[Message], None]) -> int:
+def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> int:
     """Train what is missing and keep it. Returns how many runs were trained; `listen` hears every message."""
-    store = Store.create(folder)
-    with closing(store):
+    with closing(Store.create(folder)) as store:
         runs = missing(plan, store)
         kept = store.checkpoints()
         _sweep(folder, kept)
-        data_dir = str(machine.data_dir.resolve()) if machine.data_dir else None
-        jobs = [
-            Job(
-                run=run.model_dump(mode="json"),
-                folder=str(folder),
-                data_dir=data_dir,
-                device=machine.device,
-                checkpoints=resumable(run, kept),
-            )
-            for run in runs
-        ]
         listen(
             Begun(
                 labels={run.identity: run.label for run in runs},
@@ -75,11 +68,46 @@ def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Callable[[Mes
                 workers=min(machine.processes(), len(runs)),
             )
         )
-        with closing(run_jobs(jobs, machine.processes())) as messages:
-            for message in messages:
-                keep(store, folder, message)
-                listen(message)
+        jobs = [_job(run, plan, folder, machine, resumable(run, kept)) for run in runs]
+        _work(jobs, store, folder, machine, listen)
     return len(runs)
+
+
+def show_plan(study: Study, plan: Plan, folder: Path, machine: Machine, listen: Listener) -> None:
+    """Make the exhibits that are not there yet, of the runs that the report is about."""
+    with closing(Store.create(folder)) as store:
+        records, kept = store.records(), store.checkpoints()
+        wanted = to_show(Tally(study, plan, records))
+        new = {
+            identity: examples
+            for identity, examples in wanted.items()
+            if identity not in records.exhibits or (examples and "examples" not in records.exhibits[identity])
+        }
+        if new:
+            listen(Note(text=f"making exhibits of {len(new)} run{'s' if len(new) > 1 else ''}"))
+        jobs = [
+            replace(_job(run, plan, folder, machine, resumable(run, kept)), examples=new[run.identity])
+            for run in (plan.runs[identity] for identity in new)
+        ]
+        _work(jobs, store, folder, machine, listen)
+
+
+def _job(run: Run, plan: Plan, folder: Path, machine: Machine, states: tuple[CheckpointRecord, ...]) -> Job:
+    return Job(
+        run=run.model_dump(mode="json"),
+        folder=str(folder),
+        data_dir=str(machine.data_dir.resolve()) if machine.data_dir else None,
+        device=machine.device,
+        designs_from=plan.designs_from,
+        checkpoints=states,
+    )
+
+
+def _work(jobs: Sequence[Job], store: Store, folder: Path, machine: Machine, listen: Listener) -> None:
+    with closing(run_jobs(jobs, machine.processes())) as messages:
+        for message in messages:
+            keep(store, folder, message)
+            listen(message)
 
 
 def _sweep(folder: Path, kept: list[CheckpointRecord]) -> None:
@@ -87,7 +115,7 @@ def _sweep(folder: Path, kept: list[CheckpointRecord]) -> None:
     known = {record.file for record in kept}
     for path in (folder / CHECKPOINTS).glob("*") if (folder / CHECKPOINTS).is_dir() else ():
         if path.name not in known:
-            path.unlink()
+            path.unlink(missing_ok=True)  # a worker that outlives a killed driver for a moment may rename it
 
 
 def resumable(run: Run, kept: list[CheckpointRecord]) -> tuple[CheckpointRecord, ...]:
@@ -111,6 +139,9 @@ def keep(store: Store, folder: Path, message: Message) -> None:
             for final in message.finals:
                 store.add_final(final)
             superfluous = _older(store, message.record.identity, message.record.epoch)
+        elif isinstance(message, Shown):
+            for exhibit in message.exhibits:
+                store.add_exhibit(exhibit)
         for record in superfluous:
             store.drop_checkpoint(record)
     for record in superfluous:

@@ -40,7 +40,7 @@ def initial_state(network: nn.Module, run: Run) -> State:
     rate = run.hypers["dropout"]
     for layer in dropouts(network) if rate is not None else ():
         layer.rate.fill_(rate or 0.0)
-    params = {name: parameter.detach() for name, parameter in network.named_parameters()}
+    params = {name: parameter.detach() for name, parameter in network.named_parameters() if parameter.requires_grad}
     hypers = hyper_tensors(run, next(iter(params.values())))
     kept = network.state_dict()
     return State(

@@ -17,7 +17,8 @@ from tiebreak.errors import TiebreakError
 from tiebreak.results.record import RunRecord
 from tiebreak.runs import Run
 from tiebreak.train.cohort import train
-from tiebreak.train.messages import Job, Message, RunEnded, Stop, decode_job, encode
+from tiebreak.train.messages import Job, Message, Note, RunEnded, Stop, decode_job, encode
+from tiebreak.train.show import show
 
 
 def work(job: Job, out: TextIO) -> None:
@@ -28,23 +29,25 @@ def work(job: Job, out: TextIO) -> None:
         out.flush()
 
     try:
-        for message in train(job, send):
+        for message in train(job, send) if job.examples is None else show(job):
             send(message)
     except BrokenPipeError:
         raise
     except (TiebreakError, OSError) as error:
         send(Stop(text=str(error)))
     except Exception as error:
-        run = Run.model_validate(job.run)
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
-        send(
-            RunEnded(
-                record=RunRecord(
-                    identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason
-                )
-            )
-        )
+        send(_failure(job, error))
+
+
+def _failure(job: Job, error: Exception) -> Message:
+    """What a design's exception means: the run failed, or a finished run cannot be shown."""
+    run = Run.model_validate(job.run)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
+    if job.examples is not None:
+        return Note(text=f"{run.label}: no exhibits: {reason}")
+    record = RunRecord(identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason)
+    return RunEnded(record=record)
 
 
 def main() -> None:

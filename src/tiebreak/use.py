@@ -1,0 +1,80 @@
+"""Put a trained design to work: `tiebreak use DIR INPUT`."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiebreak import catalog
+from tiebreak.api import DESIGNS_FILE, Result, open_result
+from tiebreak.errors import TiebreakError, nearest
+from tiebreak.models.interfaces import Images
+from tiebreak.results.store import Store
+from tiebreak.results.tally import Tally
+from tiebreak.runs import Run
+from tiebreak.streams import stream
+from tiebreak.tasks.interface import Answer
+from tiebreak.train import checkpoint
+from tiebreak.train.runner import resumable
+from tiebreak.train.step import initial_state
+
+
+@dataclass(frozen=True)
+class Used:
+    """Which run answered, and what it said, most likely first."""
+
+    arm: str
+    run: Run
+    answers: list[Answer]
+    note: str
+
+
+def use(folder: Path, given: str, *, arm: str | None = None, seed: int | None = None) -> Used:
+    """Ask a trained run about `given`: by default the best run of the best arm, chosen on validation."""
+    result = open_result(folder)
+    tally = Tally(result.study, result.plan, result.records)
+    name = arm or best_arm(result, tally)
+    if name not in [each.name for each in result.study.arms]:
+        raise TiebreakError(f"{folder}: no arm {name!r}; {nearest(name, [each.name for each in result.study.arms])}")
+    run = chosen_run(result, tally, name, seed)
+    shape = Images(**result.plan.data.shape)
+    own = str(folder / DESIGNS_FILE) if result.plan.designs_from is not None else None
+    network = catalog.find_design(run.design, own).network(shape, run.build, stream(run.seed, "init"))
+    state = initial_state(network, run)
+    with closing(Store.open(folder)) as store:
+        records = [record for record in resumable(run, store.checkpoints()) if record.epoch == run.epochs]
+    if not records:
+        raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
+    checkpoint.restore(folder, records[0], state)
+    task = catalog.TASKS[run.task]
+    answers, note = task.answer(network.eval(), given, shape, run.options, result.plan.data.class_names)
+    return Used(name, run, answers, note)
+
+
+def best_arm(result: Result, tally: Tally) -> str:
+    """The arm with the best mean on validation; the test set is for reporting, not for choosing."""
+    sign = 1 if result.study.goal() == "max" else -1
+    means = {}
+    for arm in result.study.arms:
+        scores = tally.scores(arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
+        if scores:
+            means[arm.name] = sign * sum(scores.values()) / len(scores)
+    if not means:
+        raise TiebreakError(f"{result.folder}: no finished run yet; `tiebreak run` trains them")
+    return max(means, key=lambda name: means[name])
+
+
+def chosen_run(result: Result, tally: Tally, arm: str, seed: int | None) -> Run:
+    """The arm's run at its chosen setting: that of `seed`, or the best on validation."""
+    setting = tally.chosen(arm)
+    scores = tally.scores(arm, setting, f"val_{result.study.metric}")
+    if not scores:
+        raise TiebreakError(f"{result.folder}: arm {arm!r} has no finished run yet; `tiebreak run` trains them")
+    if seed is not None and seed not in scores:
+        raise TiebreakError(
+            f"{result.folder}: arm {arm!r} has no finished run of seed {seed}; there are {sorted(scores)}"
+        )
+    sign = 1 if result.study.goal() == "max" else -1
+    best = seed if seed is not None else max(scores, key=lambda each: sign * scores[each])
+    return result.plan.runs[result.plan.arm(arm).run(setting, best)]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import hand_made
+import pytest
+from hand_made import EPOCH, FINAL, RUN
+
+from tiebreak.errors import TiebreakError
+from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.record import CheckpointRecord
+from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.runs import PLAN_FILE
+
+STATE = b"the bytes of a state"
+
+
+@pytest.fixture(name="folder")
+def _folder(tmp_path: Path) -> Path:
+    """A results folder with 12 planned runs, 3 records and 1 checkpoint."""
+    plan = hand_made.plan(hand_made.study())
+    (tmp_path / PLAN_FILE).write_text(plan.model_dump_json())
+    (tmp_path / CHECKPOINTS).mkdir()
+    (tmp_path / CHECKPOINTS / "run-1.safetensors").write_bytes(STATE)
+    record = CheckpointRecord(
+        identity="run",
+        trajectory="path",
+        epoch=1,
+        file="run-1.safetensors",
+        sha256=hashlib.sha256(STATE).hexdigest(),
+    )
+    with closing(Store.create(tmp_path)) as store, store.transaction():
+        store.add_epoch(EPOCH)
+        store.add_run(RUN)
+        store.add_final(FINAL)
+        store.add_checkpoint(record)
+    return tmp_path
+
+
+def test_a_folder_as_it_was_written_has_no_problems(folder: Path) -> None:
+    assert check(folder) == (16, [])
+
+
+def test_a_changed_checkpoint_is_named(folder: Path) -> None:
+    path = folder / CHECKPOINTS / "run-1.safetensors"
+    path.write_bytes(STATE.replace(b"state", b"stats"))
+    assert check(folder) == (16, [f"{path}: damaged, its sha256 is not the recorded one"])
+
+
+def test_a_missing_checkpoint_is_named(folder: Path) -> None:
+    path = folder / CHECKPOINTS / "run-1.safetensors"
+    path.unlink()
+    assert check(folder) == (16, [f"{path}: missing"])
+
+
+def test_a_changed_row_is_named(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as connection, connection:
+        connection.execute("UPDATE runs SET content = replace(content, 'done', 'dona')")
+    _, (problem,) = check(folder)
+    assert "table runs, run path: its content is not what was stored" in problem
+
+
+def test_a_plan_that_was_changed_by_hand_is_named(folder: Path) -> None:
+    path = folder / PLAN_FILE
+    path.write_text(path.read_text().replace('"seed":2', '"seed":3', 1))
+    _, (problem,) = check(folder)
+    assert "was changed by hand" in problem
+
+
+def test_all_problems_are_told_at_once(folder: Path) -> None:
+    (folder / PLAN_FILE).write_text("{}")
+    (folder / CHECKPOINTS / "run-1.safetensors").unlink()
+    compared, problems = check(folder)
+    assert compared == 4
+    assert len(problems) == 2
+    assert not any("\n" in problem for problem in problems)
+
+
+def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TiebreakError, match="is this the --out folder"):
+        check(tmp_path)

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tiebreak.errors import TiebreakError
+from tiebreak.results.lock import LOCK_FILE, locked
+
+HOLD = """
+import sys
+from pathlib import Path
+from tiebreak.results.lock import locked
+with locked(Path(sys.argv[1]), lambda text: print("told:", text, flush=True)):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process that wants the folder, and keeps it until its standard input ends."""
+    command = [sys.executable, "-c", HOLD, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
+
+
+def test_a_free_folder_is_made_and_held_without_a_word(tmp_path: Path) -> None:
+    told: list[str] = []
+    with locked(tmp_path / "a" / "b", told.append):
+        assert (tmp_path / "a" / "b" / LOCK_FILE).is_file()
+    with locked(tmp_path / "a" / "b", told.append):
+        pass
+    assert told == []
+
+
+def test_a_second_process_says_so_and_waits_until_the_first_ends(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        with locked(tmp_path, pytest.fail):
+            second = stack.enter_context(holder(tmp_path))
+            assert said(second) == f"told: another tiebreak works in {tmp_path}; waiting until it has finished"
+            assert second.poll() is None
+        assert said(second) == "held"
+
+
+def test_the_lock_of_a_killed_process_is_released(tmp_path: Path) -> None:
+    with holder(tmp_path) as first:
+        assert said(first) == "held"
+        with holder(tmp_path) as second:
+            assert said(second) == f"told: another tiebreak works in {tmp_path}; waiting until it has finished"
+            first.kill()
+            assert said(second) == "held"
+
+
+def test_an_error_in_the_block_releases_the_lock(tmp_path: Path) -> None:
+    def fails() -> None:
+        with locked(tmp_path, pytest.fail):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fails()
+    with locked(tmp_path, pytest.fail):
+        pass
+
+
+def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    def wants() -> None:
+        with locked(tmp_path / "file" / "below", pytest.fail):
+            pass
+
+    with pytest.raises(TiebreakError, match=r"Not a directory; give a folder that can be written with --out$"):
+        wants()

@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from small_study import contents, epochs_in, make_job, one_arm, one_run, one_thread, worker_processes, write_data
+
+from tiebreak.errors import TiebreakError
+from tiebreak.plan import make_plan
+from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord
+from tiebreak.results.store import Store
+from tiebreak.runs import PLAN_FILE, Plan, Run
+from tiebreak.train.cohort import train
+from tiebreak.train.messages import Begun, EpochDone, Message, Note, RunEnded, Stop
+from tiebreak.train.runner import Machine, keep, missing, resumable, train_plan
+
+EVALUATED = [
+    {"name": "still", "design": "cnn-strided"},
+    {"name": "moved", "design": "cnn-strided", "evaluation": {"shift": 2}},
+]
+
+
+@pytest.fixture(name="data")
+def _data(tmp_path: Path) -> Iterator[Path]:
+    with one_thread():
+        yield write_data(tmp_path / "data")
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.create(tmp_path)) as store:
+        yield store
+
+
+def state(run: Run, epoch: int) -> CheckpointRecord:
+    return CheckpointRecord(
+        identity=run.identity,
+        trajectory=run.trajectory,
+        epoch=epoch,
+        file=f"{run.identity}-{epoch}.safetensors",
+        sha256="",
+    )
+
+
+def epoch_done(run: Run, epoch: int) -> EpochDone:
+    record = EpochRecord(trajectory=run.trajectory, epoch=epoch, metrics={}, seconds={})
+    return EpochDone(record=record, checkpoint=state(run, epoch))
+
+
+def ended(run: Run, record: dict[str, object], evaluations: tuple[str, ...] = ()) -> RunEnded:
+    return RunEnded(
+        record=RunRecord(identity=run.identity, trajectory=run.trajectory, **record),  # type: ignore[arg-type]
+        finals=tuple(
+            FinalRecord(identity=run.identity, evaluation=name, metrics={}, outcomes={}, seconds=0.0)
+            for name in evaluations
+        ),
+    )
+
+
+def kept_epochs(store: Store, folder: Path) -> list[int]:
+    """The epochs whose states are recorded; their files must be there, and no others."""
+    found = store.checkpoints()
+    assert {path.name for path in (folder / CHECKPOINTS).iterdir()} == {record.file for record in found}
+    return [record.epoch for record in found]
+
+
+def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:
+    (folder / CHECKPOINTS).mkdir()
+    for epoch in range(1, epochs + 1):
+        (folder / CHECKPOINTS / state(run, epoch).file).touch()
+        keep(store, folder, epoch_done(run, epoch))
+
+
+def with_bad_run(plan: Plan) -> tuple[Plan, Run]:
+    """The plan with a run whose design raises."""
+    good = next(iter(plan.runs.values()))
+    bad = good.model_copy(update={"build": {"width": 3}})
+    return plan.model_copy(update={"runs": {bad.identity: bad, **plan.runs}}), bad
+
+
+def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
+    assert Machine().processes() == len(os.sched_getaffinity(0))
+    assert Machine(device="cuda").processes() == 1
+    assert Machine(workers=3).processes() == 3
+
+
+@pytest.mark.parametrize(
+    ("record", "evaluations", "wanted"),
+    [
+        (None, (), True),
+        ({"status": "failed", "epoch": 0}, (), True),
+        ({"status": "diverged", "epoch": 1}, (), False),
+        ({"status": "done", "epoch": 3}, ("default", "shift=2"), False),
+        ({"status": "done", "epoch": 3}, ("default",), True),
+    ],
+    ids=["never tried", "failed", "diverged", "done", "done but not evaluated in every way"],
+)
+def test_what_is_missing(
+    tmp_path: Path,
+    data: Path,
+    store: Store,
+    record: dict[str, object] | None,
+    evaluations: tuple[str, ...],
+    wanted: bool,
+) -> None:
+    plan = make_plan(one_arm(arms=EVALUATED), data)
+    (run,) = plan.runs.values()
+    if record is not None:
+        keep(store, tmp_path, ended(run, record, evaluations))
+    assert missing(plan, store) == ([run] if wanted else [])
+
+
+def test_a_run_continues_from_its_own_states_and_from_shorter_runs_on_its_path(data: Path) -> None:
+    two, three = (one_run(data, epochs=epochs) for epochs in (2, 3))
+    other = three.model_copy(update={"seed": 1})
+    assert two.identity != three.identity
+    kept = [state(two, 1), state(two, 2), state(three, 3), state(other, 2)]
+    assert resumable(three, kept) == (state(three, 3), state(two, 2), state(two, 1))
+    assert resumable(two, kept) == (state(two, 2), state(two, 1))
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_a_schedule_that_depends_on_the_budget_starts_over(data: Path, schedule: str) -> None:
+    two, three = (one_run(data, epochs=epochs, schedule=schedule) for epochs in (2, 3))
+    assert resumable(three, [state(two, 1), state(two, 2)]) == ()
+    fixed = {"kind": "adam", "schedule": {"kind": schedule, "decay_epochs": 5}}
+    two, three = (one_run(data, epochs=epochs, optimiser=fixed) for epochs in (2, 3))
+    assert resumable(three, [state(two, 1), state(two, 2)]) == (state(two, 2), state(two, 1))
+
+
+def test_a_run_keeps_two_states_while_it_trains_and_one_at_its_end(tmp_path: Path, data: Path, store: Store) -> None:
+    run = one_run(data, epochs=4)
+    hear_epochs(run, store, tmp_path, 4)
+    assert kept_epochs(store, tmp_path) == [3, 4]
+    keep(store, tmp_path, ended(run, {"status": "done", "epoch": 4}, ("default",)))
+    assert kept_epochs(store, tmp_path) == [4]
+    assert list(store.records().epochs[run.trajectory]) == [1, 2, 3, 4]
+
+
+def test_a_run_that_failed_keeps_its_states_and_one_that_diverged_does_not(
+    tmp_path: Path, data: Path, store: Store
+) -> None:
+    run = one_run(data, epochs=4)
+    hear_epochs(run, store, tmp_path, 2)
+    keep(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
+    assert kept_epochs(store, tmp_path) == [1, 2]
+    keep(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
+    assert kept_epochs(store, tmp_path) == []
+
+
+def test_messages_without_records_store_nothing_and_a_stop_stops(tmp_path: Path, store: Store) -> None:
+    keep(store, tmp_path, Note(text="hello"))
+    assert store.rows() == 0
+    with pytest.raises(TiebreakError, match="no room"):
+        keep(store, tmp_path, Stop(text="no room"))
+
+
+def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) -> None:
+    plan = make_plan(one_arm(), data)
+    (run,) = plan.runs.values()
+    with closing(Store.create(tmp_path)) as store:
+        hear_epochs(run, store, tmp_path, 1)
+        keep(store, tmp_path, ended(run, {"status": "done", "epoch": 3}, ("default",)))
+        with store.transaction():
+            store.add_checkpoint(state(run, 3))
+    for name in (state(run, 3).file, state(run, 2).file, f".{state(run, 3).file}.0a1b.part"):
+        (tmp_path / CHECKPOINTS / name).touch()
+    heard: list[Message] = []
+    assert train_plan(plan, tmp_path, Machine(data_dir=data), heard.append) == 0
+    assert heard == [Begun(labels={}, epochs={}, done={}, stored=1, workers=0)]
+    assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == [state(run, 3).file]
+
+
+def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path) -> None:
+    study = one_arm(grid={"lr": [1e6, 0.003]}, fixed={}, epochs=2)
+    plan, bad = with_bad_run(make_plan(study, data))
+    wild, tame = (run for run in plan.runs.values() if run is not bad)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    first: list[Message] = []
+    assert train_plan(plan, folder, Machine(workers=1, data_dir=data), first.append) == 3
+    found = contents(folder)
+    assert found["runs"][wild.identity] == (wild.trajectory, "diverged", 1, "epoch 1: train loss nan")
+    assert found["runs"][tame.identity] == (tame.trajectory, "done", 2, "")
+    assert found["runs"][bad.identity][1] == "failed"
+    assert "unexpected keyword argument 'width'" in found["runs"][bad.identity][3]
+    assert epochs_in(first) == [(tame.trajectory, 1), (tame.trajectory, 2)]
+    assert list(found["checkpoints"]) == [(tame.identity, 2)]
+
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    with closing(Store.create(alone)) as store:
+        for message in train(make_job(tame, alone, data), lambda message: None):
+            keep(store, alone, message)
+    for kind, rows in contents(alone).items():
+        assert rows.items() <= found[kind].items()
+
+    again: list[Message] = []
+    assert train_plan(plan, folder, Machine(workers=1, data_dir=data), again.append) == 1
+    begun = again[0]
+    assert isinstance(begun, Begun)
+    assert list(begun.labels) == [bad.identity]  # what failed is tried again, what diverged is not
+    assert begun.stored == 2
+    assert contents(folder) == found
+
+
+def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Path) -> None:
+    plan = make_plan(one_arm(epochs=4, batch=2), data)
+    (run,) = plan.runs.values()
+    (tmp_path / PLAN_FILE).write_text(plan.model_dump_json())
+
+    def kill_after_two(message: Message) -> None:
+        if isinstance(message, EpochDone) and message.record.epoch == 2:
+            os.kill(worker_processes()[0], signal.SIGKILL)
+
+    with pytest.raises(TiebreakError, match=r"^a worker process was killed by signal 9 .*run the same command again"):
+        train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), kill_after_two)
+    assert check(tmp_path)[1] == []
+    stored = list(contents(tmp_path)["epochs"])
+    assert stored[:2] == [(run.trajectory, 1), (run.trajectory, 2)]
+
+    heard: list[Message] = []
+    train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), heard.append)
+    begun = heard[0]
+    assert isinstance(begun, Begun)
+    assert begun.done == {run.identity: len(stored)}
+    assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
+    assert check(tmp_path)[1] == []
+
+
+def test_records_of_one_epoch_are_all_there_or_not_at_all(tmp_path: Path, data: Path, store: Store) -> None:
+    run = one_run(data)
+    good = epoch_done(run, 1)
+    half = dataclasses.replace(good, checkpoint=dataclasses.replace(good.checkpoint, epoch=[]))  # type: ignore[arg-type]
+    with pytest.raises(TiebreakError):
+        keep(store, tmp_path, half)
+    assert store.rows() == 0
+    assert store.checkpoints() == []
