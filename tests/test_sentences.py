@@ -27,7 +27,7 @@ def result(verdict: Literal["a", "b", "same", "undecided"]) -> Compared:
 )
 def test_a_pair_in_words(verdict: Literal["a", "b", "same", "undecided"], start: str) -> None:
     said = sentence(PAIR, "pool", "strided", "accuracy", result(verdict), 0.005)
-    assert said == f"{start}accuracy +0.0200, 95 % interval +0.0100 to +0.0300, 8 paired seeds)."
+    assert said == f"{start}accuracy +0.0200, 95 % interval +0.0100 to +0.0300 over 8 paired seeds)."
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,12 @@ def test_nothing_to_compare_yet() -> None:
 def test_a_single_seed_has_no_interval() -> None:
     one = Compared(difference=0.5, p_a_better=1.0, seeds=1)
     assert sentence(PAIR, "a", "b", "loss", one, 0.1) == "Undecided between a and b (loss +0.5000, 1 paired seed)."
+
+
+def test_an_interval_that_was_cut_at_zero_is_open_there() -> None:
+    cut = Compared(difference=0.02, low=0.0, high=0.03, p_a_better=0.9, verdict="a", seeds=8)
+    assert "95 % interval above 0 to +0.0300 over" in sentence(PAIR, "a", "b", "accuracy", cut, 0.005)
+    other = Compared(difference=-0.02, low=-0.03, high=0.0, p_a_better=0.1, verdict="b", seeds=8)
+    assert "95 % interval -0.0300 to below 0 over" in sentence(PAIR, "a", "b", "accuracy", other, 0.005)
+    none = Compared(difference=0.0, low=0.0, high=0.0, p_a_better=0.5, verdict="same", seeds=8)
+    assert "95 % interval +0.0000 to +0.0000 over" in sentence(PAIR, "a", "b", "accuracy", none, 0.005)

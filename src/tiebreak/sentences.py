@@ -12,7 +12,7 @@ from tiebreak.study import Comparison, Interaction, Study
 def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float) -> str:
     """What came of a comparison, with the evidence in brackets."""
     if result.difference is None:
-        return f"{a} and {b} share no finished seed yet."
+        return f"{a.replace(' - ', ' − ')} and {b.replace(' - ', ' − ')} share no finished seed yet."
     evidence = _evidence(metric, result)
     if isinstance(comparison, Interaction):
         return f"{_interaction(comparison, result, margin)} ({evidence})."
@@ -28,7 +28,10 @@ def _evidence(metric: str, result: Compared) -> str:
     seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
     if result.low is None or result.high is None:
         return f"{metric} {result.difference:+.4f}, {seeds}"
-    return f"{metric} {result.difference:+.4f}, 95 % interval {result.low:+.4f} to {result.high:+.4f}, {seeds}"
+    # stats.py cuts an interval at 0 where Holm's step settles the sign: such an end is open
+    low = "above 0" if result.low == 0 < result.high else f"{result.low:+.4f}"
+    high = "below 0" if result.low < 0 == result.high else f"{result.high:+.4f}"
+    return f"{metric} {result.difference:+.4f}, 95 % interval {low} to {high} over {seeds}"
 
 
 def _interaction(item: Interaction, result: Compared, margin: float) -> str:

@@ -176,7 +176,7 @@ def test_the_fragment_is_small_and_complete() -> None:
     written = document.fragment(verdict)
     assert len(written) < 10_000
     for expected in (
-        words.rounded(verdict.answer).replace(" %", "\N{NO-BREAK SPACE}%"),
+        words.rounded(verdict.answer),
         "unpadded",
         "pool vs strided",
         "+0.023",

@@ -104,3 +104,14 @@ def test_the_bar_of_a_download_counts_bytes() -> None:
     assert bar.total == 2_000_000
     assert "octmnist" in file.getvalue()
     assert "1.5/2.0 MB" in file.getvalue()
+
+
+def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() -> None:
+    file, console = screen()
+    answers = [("se\x1b[31mven", 0.9), *((str(number), 0.01) for number in range(11))]
+    listings.print_answers(console, answers, "pool (seed 0)", "")
+    lines = file.getvalue().splitlines()
+    assert lines[0].split()[-3:-1] == ["90.0", "%"]
+    assert lines[0].startswith("se [31mven")
+    assert lines[-2:] == ["and 2 more", "asked: pool (seed 0)"]
+    assert "\x1b" not in file.getvalue()

@@ -116,14 +116,19 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = _typographic
+    environment.filters.update(number=_typographic, prose=_prose)
     environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
     return environment
 
 
 def _typographic(text: str) -> str:
-    """Numbers with a true minus sign, and on one line with their per cent sign."""
-    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text).replace(" %", "\N{NO-BREAK SPACE}%")
+    """Numbers with a true minus sign."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
+
+
+def _prose(text: str) -> str:
+    """The same in a sentence: a number stays on one line with its per cent sign."""
+    return _typographic(text).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 class _Code(str):
