@@ -45,7 +45,7 @@ UNKNOWN_KEYS = {
     "top": Bad({"sedes": 3}, "unknown key 'sedes'; did you mean 'seeds'?"),
     "arm": Bad(arm(desing="cnn-pool"), "arms[1]: unknown key 'desing'; did you mean 'design'?"),
     "second arm": Bad(
-        {"arms": [POOL, {**STRIDED, "epoch": 2}]}, "arms[2]: unknown key 'epoch'; did you mean 'epochs'?"
+        {"arms": [POOL, {**STRIDED, "epoch": 2}]}, "arms[2]: unknown key 'epoch'; did you mean 'epochs_times'?"
     ),
     "pair": Bad(compared({**PAIR, "primry": True}), "comparisons[1]: unknown key 'primry'; did you mean 'primary'?"),
     "interaction": Bad(
@@ -126,7 +126,9 @@ WRONG_TYPES = {
     "no epochs": Bad(
         {"budget": {"epochs": 0, "batch": 8}}, "budget.epochs: should be greater than or equal to 1, not 0"
     ),
-    "no epochs of an arm": Bad(arm(epochs=0), "arms[1].epochs: should be greater than or equal to 1, not 0"),
+    "no epochs of an arm": Bad(
+        arm(epochs_times=0), "arms[1].epochs_times: should be greater than or equal to 1, not 0"
+    ),
     "empty batches": Bad({"budget": {"epochs": 1, "batch": 0}}, "budget.batch: should be greater than or equal to 1"),
     "no margin": Bad({"margin": 0}, "margin: should be greater than 0, not 0"),
     "endless margin": Bad({"margin": math.inf}, "margin: should be a finite number, not inf"),

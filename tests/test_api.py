@@ -35,7 +35,7 @@ EVERY_QUESTION: dict[str, Any] = {
         {**POOL, "name": "pool-2", "options": {"shuffle_pixels": True}},
         {**STRIDED, "name": "strided-2", "options": {"shuffle_pixels": True}},
         {**POOL, "name": "shifted", "evaluation": {"shift": 14}},
-        {**POOL, "name": "longer", "epochs": 2},
+        {**POOL, "name": "longer", "epochs_times": 2},
     ],
     "comparisons": [
         {**bad_studies.PAIR, "name": "two designs"},

@@ -19,7 +19,7 @@ Make = Callable[..., Study]
 POOL, STRIDED, PAIR = bad_studies.POOL, bad_studies.STRIDED, bad_studies.PAIR
 SHUFFLED = {"name": "shuffled", "design": "cnn-pool", "options": {"shuffle_pixels": True}}
 SHIFTED = {"name": "shifted", "design": "cnn-pool", "evaluation": {"shift": 2}}
-LONGER = {"name": "longer", "design": "cnn-pool", "epochs": 2}
+LONGER = {"name": "longer", "design": "cnn-pool", "epochs_times": 2}
 
 
 @pytest.fixture

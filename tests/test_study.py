@@ -27,7 +27,7 @@ EVERYTHING: dict[str, Any] = {
     "fixed": {"weight_decay": 1e-4},
     "grid": {"lr": [0.1, 1e-5], "dropout": [0.0, 0.7]},
     "arms": [
-        {"name": "pool", "design": "cnn-pool", "epochs": 2, "fixed": {"momentum": 0.9}},
+        {"name": "pool", "design": "cnn-pool", "epochs_times": 2, "fixed": {"momentum": 0.9}},
         {"name": "strided", "design": "cnn-strided", "evaluation": {"shift": -2}, "protocol": "audited"},
         {"name": "pool-2", "design": "cnn-pool", "options": {"shuffle_pixels": True}},
         {"name": "strided-2", "design": "cnn-strided", "options": {"shuffle_pixels": True}},

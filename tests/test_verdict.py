@@ -330,7 +330,7 @@ def test_arms_that_differ_in_evaluation_are_scored_by_their_own(bench: Callable[
 
 
 def test_a_longer_arm_on_the_same_path_is_read_at_its_own_epoch(bench: Callable[..., Bench]) -> None:
-    arms: list[dict[str, Any]] = [POOL, {**POOL, "name": "strided", "epochs": 2}]
+    arms: list[dict[str, Any]] = [POOL, {**POOL, "name": "strided", "epochs_times": 2}]
     figures = [{**bad_studies.REPORTED, "arm": arm["name"], "metric": "val_accuracy"} for arm in arms]
     verdict = bench(arms=arms, reported=figures).verdict(lambda arm, setting, seed: Score(val=(0.3, 0.6)))
     assert [item.mean for item in verdict.reported] == [pytest.approx(0.3), pytest.approx(0.6)]

@@ -68,7 +68,7 @@ class Arm(Strict):
     evaluation: Options = {}  # how the trained run is evaluated; arms that differ only here share their runs
     fixed: dict[str, float] = {}  # hyper-parameters that are not tuned
     protocol: str | None = None  # instead of the study's
-    epochs: Annotated[int, Field(ge=1)] | None = None  # instead of the budget's
+    epochs_times: Annotated[int, Field(ge=1)] = 1  # trained for this many times the epochs of the budget
 
 
 class Pair(Strict):
@@ -286,7 +286,7 @@ class Study(Strict):
 
     def epochs(self, arm: Arm) -> int:
         """The epochs that the arm is trained for."""
-        return arm.epochs or self.budget.epochs
+        return arm.epochs_times * self.budget.epochs
 
     def changed(self, *, data: str | None = None, seeds: int | None = None, epochs: int | None = None) -> Study:
         """The same study with another data set, number of seeds or number of epochs, checked again.

@@ -101,12 +101,12 @@ def test_every_arm_is_told_in_words() -> None:
     assert told["pool-moved"].startswith("as pool; tested with disturbed=True (the mean over six moves")
     arms = [
         {"name": "one", "design": "mlp", "build": {"match": "cnn-pool"}, "options": {"shuffle_pixels": True}},
-        {"name": "two", "design": "mlp", "build": {"match": "cnn-pool"}, "fixed": {"lr": 0.5}, "epochs": 1},
+        {"name": "two", "design": "mlp", "build": {"match": "cnn-pool"}, "fixed": {"lr": 0.5}, "epochs_times": 3},
     ]
     study = sample_study(arms=arms, comparisons=[{"a": "one", "b": "two"}], claims=[], reported=[], grid={})
     told = dict(tables.arm_lines(study))
     assert "built with match=cnn-pool; shuffle_pixels=True (move every image's pixels" in told["one"]
-    assert told["two"] == "as one; built with match=cnn-pool; lr fixed at 0.5; trained for 1 epoch"
+    assert told["two"] == "as one; built with match=cnn-pool; lr fixed at 0.5; trained 3 times as long"
     own = study.model_copy(update={"arms": (study.arms[0].model_copy(update={"design": "my-net", "options": {}}),)})
     assert tables.arm_lines(own)[0][1].startswith("the design my-net")
 

@@ -121,7 +121,7 @@ def _changes(study: Study, arm: Arm) -> list[str]:
     changes += [f"tested with {key}={value} ({task.evaluation[key].line})" for key, value in arm.evaluation.items()]
     changes += [f"{key} fixed at {value:g}" for key, value in arm.fixed.items()]
     changes += [f"protocol {arm.protocol}"] if arm.protocol is not None else []
-    changes += [f"trained for {words.number_of(arm.epochs, 'epoch')}"] if arm.epochs is not None else []
+    changes += [f"trained {arm.epochs_times} times as long"] if arm.epochs_times > 1 else []
     return changes
 
 

@@ -55,6 +55,6 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
 
 
 def _apply(run: Run, state: State, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
+    """Update every parameter where it lies: the state's tensors share their memory with the network's."""
     for (name, param), grad in zip(state.params.items(), gradient, strict=True):
-        new, state.slots[name] = update(run.optimiser.kind, param, grad, state.slots[name], hypers)
-        param.copy_(new)  # `param` shares its memory with the network's parameter
+        _, state.slots[name] = update(run.optimiser.kind, param, grad, state.slots[name], hypers, out=param)

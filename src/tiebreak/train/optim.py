@@ -39,28 +39,35 @@ def per_step(
     return changing
 
 
-def update(kind: Kind, param: Tensor, grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
-    """The parameter and its memory after one step; the arguments are left as they were."""
+def update(
+    kind: Kind, param: Tensor, grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], out: Tensor | None = None
+) -> tuple[Tensor, Slots]:
+    """The parameter and its memory after one step; the arguments are left as they were.
+
+    `out` (which may be `param` itself) receives the new parameter and saves the copy that a loop would make.
+    """
+    start = param
     if "weight_decay" in hypers and kind == "adamw":
-        param = param * (1 - hypers["lr"] * hypers["weight_decay"])
+        start = param * (1 - hypers["lr"] * hypers["weight_decay"])
     elif "weight_decay" in hypers:
         grad = grad + hypers["weight_decay"] * param
-    return _sgd(param, grad, slots, hypers) if kind == "sgd" else _adam(param, grad, slots, hypers)
+    direction, slots = _sgd(grad, slots, hypers) if kind == "sgd" else _adam(grad, slots, hypers)
+    return torch.addcmul(start, direction, hypers["lr"], value=-1, out=out), slots
 
 
-def _sgd(param: Tensor, grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
-    """p - lr v with v = momentum v + g."""
-    if "momentum" in hypers:
-        grad = hypers["momentum"] * slots["velocity"] + grad
-        slots = {"velocity": grad}
-    return torch.addcmul(param, grad, hypers["lr"], value=-1), slots
+def _sgd(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
+    """v with v = momentum v + g."""
+    if "momentum" not in hypers:
+        return grad, slots
+    velocity = hypers["momentum"] * slots["velocity"] + grad
+    return velocity, {"velocity": velocity}
 
 
-def _adam(param: Tensor, grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
-    """p - lr (m / bias1) / (sqrt(v / bias2) + eps), with m and v the running means of g and g^2."""
+def _adam(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
+    """(m / bias1) / (sqrt(v / bias2) + eps), with m and v the running means of g and g^2."""
     mean = torch.lerp(grad, slots["mean"], hypers["beta1"]) if "beta1" in hypers else grad
     square = torch.lerp(grad * grad, slots["square"], hypers["beta2"]) if "beta2" in hypers else grad * grad
     scale = torch.sqrt(square / hypers["bias2"])
     if "eps" in hypers:
         scale = scale + hypers["eps"]
-    return param - (hypers["lr"] / hypers["bias1"]) * (mean / scale), {"mean": mean, "square": square}
+    return mean / (hypers["bias1"] * scale), {"mean": mean, "square": square}
