@@ -56,7 +56,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
         raise TiebreakError(f"{folder}: holds the study {stored!r}, not {study.name!r}; give another --out")
     written = study
     if study.designs_from is not None:
-        text = study_file.read_text(Path(study.designs_from))
+        text = files.read_text(Path(study.designs_from))
         copy = files.write(folder / DESIGNS_FILE, text)
         study = study.model_copy(update={"designs_from": str(copy.resolve())})
         written = study.model_copy(update={"designs_from": DESIGNS_FILE})

@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside their place, synced, then renamed into it."""
+"""Text files read with one clear line on failure; files written whole or not at all: beside, synced, renamed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, or one line that says why it cannot be read."""
+    try:
+        return path.read_text("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+    except OSError as error:
+        raise TiebreakError(f"{path}: {error.strerror or error}") from None
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import ast
 import hashlib
 from pathlib import Path
 
+from tiebreak import files
 from tiebreak.errors import TiebreakError
 
 EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
@@ -16,7 +17,7 @@ EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
 
 def declared_names(path: Path) -> list[str]:
     """The names in the file's `DESIGNS`, a dict literal; the file is read, not run."""
-    text = _read(path)
+    text = files.read_text(path)
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
@@ -41,13 +42,4 @@ def _keys(path: Path, value: ast.expr | None) -> list[str]:
 
 def file_hash(path: Path) -> str:
     """What identifies the file's designs: a hash of its text."""
-    return hashlib.sha256(_read(path).encode()).hexdigest()[:20]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start})") from None
-    except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror or error}; designs_from names a Python file") from None
+    return hashlib.sha256(files.read_text(path).encode()).hexdigest()[:20]

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from tiebreak import study_file
+from tiebreak import files, study_file
 from tiebreak.errors import TiebreakError
 from tiebreak.names import Scalar, is_path
 from tiebreak.study import Optimiser, Strict, setting_label
@@ -147,7 +147,7 @@ class Plan(Strict):
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
         try:
-            plan = cls.model_validate_json(study_file.read_text(path))
+            plan = cls.model_validate_json(files.read_text(path))
         except ValidationError as error:
             raise TiebreakError(f"{path}: {study_file.explain(error)}; run the study again to rewrite it") from None
         for identity, run in plan.runs.items():

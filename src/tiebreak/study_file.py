@@ -12,6 +12,7 @@ import tomli_w
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tiebreak import files
 from tiebreak.errors import TiebreakError, nearest
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -40,7 +41,7 @@ def find(name: str) -> tuple[str, str]:
     path = Path(name)
     if path.suffix != ".toml" and not _is_file(path):
         raise TiebreakError(f"no study {name!r}; {nearest(name, builtin_names())} (a file's name ends in .toml)")
-    return read_text(path), str(path)
+    return files.read_text(path), str(path)
 
 
 def _is_file(path: Path) -> bool:
@@ -48,16 +49,6 @@ def _is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:  # such as a name that is too long for one
         return False
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, or one line that says why it cannot be read."""
-    try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
-    except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror or error}") from None
 
 
 def parse(model: type[ModelT], text: str, where: str) -> ModelT:

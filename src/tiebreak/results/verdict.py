@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
-from tiebreak import study_file
+from tiebreak import files, study_file
 from tiebreak.errors import TiebreakError
 from tiebreak.study import Strict
 
@@ -128,6 +128,6 @@ class Verdict(Strict):
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {VERDICT_FILE} yet; finish the study with `tiebreak run`")
         try:
-            return cls.model_validate_json(study_file.read_text(path))
+            return cls.model_validate_json(files.read_text(path))
         except ValidationError as error:
             raise TiebreakError(f"{path}: {study_file.explain(error)}; `tiebreak report` rewrites it") from None
