@@ -462,7 +462,15 @@ def test_an_undecided_answer_says_how_many_seeds_would_do(bench: Callable[..., B
     assert item.seeds_needed == 4
     assert verdict.answer.startswith("Undecided between pool and strided (")
     assert "--seeds 6" in verdict.answer
-    assert any("2 seeds are fewer than the 6 needed" in line for line in verdict.warnings)
+    assert [line for line in verdict.warnings if "seeds" in line] == [
+        "2 seeds cannot decide 1 comparison: at least 6 are needed (--seeds)"
+    ], "said once"
+
+
+def test_seeds_that_were_planned_and_are_not_there_are_missed_by_the_comparison(bench: Callable[..., Bench]) -> None:
+    scores = levels(pool=0.9, strided=0.8)
+    verdict = bench().verdict(lambda *run: scores(*run) if run[2] < 3 else None)
+    assert any("3 seeds are fewer than the 6 needed" in line for line in verdict.warnings)
 
 
 def test_an_answer_before_the_planned_seeds_are_there_asks_for_no_more(bench: Callable[..., Bench]) -> None:

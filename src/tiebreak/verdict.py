@@ -47,8 +47,11 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
+    told = study.seeds < stats.least_seeds(len(samples))  # the plan's warning says it once for all comparisons
     flags = [
-        f"{item.name}: {flag}" for item, result in zip(comparisons, compared, strict=True) for flag in result.flags
+        f"{item.name}: {flag}"
+        for item, result in zip(comparisons, compared, strict=True)
+        for flag in (result.flags[1:] if told else result.flags)  # too few seeds is the first flag
     ]
     return Verdict(
         study=study.name,
