@@ -17,6 +17,8 @@ EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
 
 def declared_names(path: Path) -> list[str]:
     """The names in the file's `DESIGNS`, a dict literal; the file is read, not run."""
+    if not path.exists():
+        raise TiebreakError(f"{path}: No such file or directory; designs_from names a Python file")
     text = files.read_text(path)
     try:
         tree = ast.parse(text)
