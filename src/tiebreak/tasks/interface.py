@@ -27,22 +27,11 @@ class Answer:
     probability: float
 
 
-class Data(Protocol):
-    """What every loaded data set tells about itself."""
-
-    name: str
-    checksum: str
-    official: bool | None
-    class_names: tuple[str, ...]
-    licence: str
-    citation: str
-
-
 class Task(Protocol):
     """Data, split, loss, metrics and how to evaluate."""
 
     def load(self, name: str, data_dir: Path | None) -> Any:
-        """The data set, checked; its type belongs to the family."""
+        """The data set, checked. Its type is the family's; all have name, checksum, official, licence and citation."""
 
     def sizes(self, data: Any, options: Mapping[str, Scalar]) -> dict[str, int]:
         """How many examples each split has under these options."""
