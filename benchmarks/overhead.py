@@ -27,7 +27,7 @@ from tiebreak.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study import Study
 from tiebreak.tasks.interface import Split
-from tiebreak.train import cohort, runner
+from tiebreak.train import cohort, keeping
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.messages import Job, decode, encode
 from tiebreak.train.step import initial_state
@@ -77,7 +77,9 @@ def check_equal(run: Run, split: Split, stride: int, pool: int) -> None:
     network = design_network(still).double()
     bare = Bare(stride, pool, 0.0).double()
     bare.load_state_dict(network.state_dict())
-    train_epoch(catalog.TASKS["classify"], network, still, initial_state(network, still), split, lambda share: None)
+    train_epoch(
+        catalog.TASKS["classify"], network, still, initial_state(network, still), split, lambda share, steps: None
+    )
     order = torch.from_numpy(epoch_batches(run.seed, 0, len(split["labels"]), run.batch).indices).flatten()
     bare_epoch(bare, torch.optim.SGD(bare.parameters(), lr=run.setting["lr"]), split, order)
     for ours, peer in zip(network.parameters(), bare.parameters(), strict=True):
@@ -100,7 +102,7 @@ def loop_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> d
     count = len(split["labels"])
 
     def ours() -> None:
-        train_epoch(task, network, run, state, split, lambda share: None)
+        train_epoch(task, network, run, state, split, lambda share, steps: None)
 
     def peer() -> None:
         bare_epoch(bare, optimiser, split, torch.from_numpy(np.random.default_rng(0).permutation(count)))
@@ -116,9 +118,9 @@ def whole_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> 
     def ours() -> None:
         with tempfile.TemporaryDirectory() as name:
             folder, store = Path(name), Store.create(Path(name))
-            job = Job(run=run.model_dump(mode="json"), folder=name, data_dir=None, device="cpu")
+            job = Job(runs=(run.model_dump(mode="json"),), folder=name, data_dir=None, device="cpu")
             for message in cohort.train(job, lambda progress: None):
-                runner.keep(store, folder, decode(encode(message)))
+                keeping.keep(store, folder, decode(encode(message)))
             store.close()
 
     def peer() -> None:

@@ -34,11 +34,11 @@ def interleaved(ours: Callable[[], object], peer: Callable[[], object], rounds: 
     )
 
 
-def save(name: str, rows: list[dict[str, object]]) -> Path:
+def save(name: str, rows: list[dict[str, object]], *, device: str = "", versions: dict[str, str] | None = None) -> Path:
     """Keep rows with date, device, versions and the command."""
     where = {
-        "device": f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} thread",
-        "versions": {"python": platform.python_version(), "torch": torch.__version__},
+        "device": device or f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} thread",
+        "versions": {"python": platform.python_version(), "torch": torch.__version__, **(versions or {})},
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "command": " ".join(["python", *sys.argv]),
     }

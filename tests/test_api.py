@@ -136,7 +136,7 @@ def test_running_again_trains_nothing_and_answers_the_same(result: Result, tiny_
     report = result.report.stat().st_mtime_ns
     again = tb.run(result.study, result.folder, machine=Machine(data_dir=tiny_data_dir), listen=listen(heard))
     assert again.verdict == result.verdict
-    assert heard == [Begun(labels={}, epochs={}, done={}, stored=20, workers=0)]
+    assert heard == [Begun(runs={}, steps=12, stored=20, workers=0)]
     assert result.report.stat().st_mtime_ns == report
 
 
@@ -192,7 +192,8 @@ def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     verdict = tb.run(study.changed(seeds=2), tmp_path / "out", machine=machine, listen=listen(heard)).verdict
     assert isinstance(heard[0], Begun)
     assert heard[0].stored == 2
-    assert sorted(heard[0].labels.values()) == ["cnn-pool default seed 1", "cnn-strided default seed 1"]
+    labels = sorted(run.label for run in heard[0].runs.values())
+    assert labels == ["cnn-pool default seed 1", "cnn-strided default seed 1"]
     assert [(arm.seeds, arm.failed, arm.missing) for arm in verdict.designs] == [(2, 0, 0), (0, 2, 0)]
     assert "strided: 2 of 2 runs at default diverged or failed and are not in its mean" in verdict.warnings
 

@@ -38,9 +38,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "catalog": ("models", "tasks", "data"),
     "resolve": ("study",),
     "terms": ("study", "runs", "resolve", "stats"),
-    "plan": ("resolve", "terms", "study", "runs", "catalog", "cost", "data", "stats"),
-    "train": ("study", "runs", "catalog", "data", "tasks", "results", "layers.dropout", "cost.measure"),
-    "watch": ("report", "train.messages"),
+    "plan": ("resolve", "terms", "study", "runs", "catalog", "cost", "data", "models.fusing", "stats"),
+    "train": ("study", "runs", "catalog", "data", "tasks", "results", "layers", "models.fusing", "cost.measure"),
+    "watch": ("report", "results.record", "train.messages"),
     "api": ("study", "study_file", "runs", "plan", "results", "verdict", "report", "train", "watch"),
 }
 MAY_IMPORT["use"] = ("api", "catalog", "models.interfaces", "results", "runs", "tasks", "train")

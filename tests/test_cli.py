@@ -225,6 +225,7 @@ def test_a_bad_option_is_one_line_and_code_2(
         ["run", "pooling", "--device", "tpu"],
         ["run", "pooling", "--sedes", "1"],
         ["plan", "pooling", "--seeds", "many"],
+        ["run", "pooling", "--strategy", "fast"],
         ["data"],
     ],
     ids=" ".join,
@@ -302,6 +303,7 @@ def test_a_plan_shows_runs_parameters_terms_warnings_and_predictions(
         "warning: 3 seeds cannot decide 1 comparison: at least 6 are needed (--seeds)",
         "warning: the file of pneumoniamnist is not the published one",
         "predicted training time:",
+        "cohort runs parameters at once memory cnn-pool 3 224,650 3",
         "predicted memory:",
     ):
         assert words in said
@@ -321,11 +323,26 @@ def test_a_quick_plan_needs_no_download(tiebreak: Tiebreak) -> None:
 def test_a_run_ends_with_the_answer_and_the_path_of_the_report(finished: Finished) -> None:
     code, out, err = finished.first
     assert (code, err) == (0, "")
-    assert out.startswith("training 4 runs, 1 at a time\n")
-    assert "4 of 4 epochs (100 %)" in out
+    said = one_line(out)
+    told = (
+        "timing cnn-pool, cnn-strided: fused, and one run after the other",
+        "cnn-pool: 2 runs ",
+        "cnn-strided: 2 runs ",
+    )
+    places = [said.index(text) for text in (*told, "training 4 runs, ")]
+    assert places == sorted(places)
+    assert "100 %: 4 of 4 epochs, 4 of 4 runs done" in out
     assert "Undecided between pool and strided" in one_line(out)
     assert out.rstrip().endswith(f"report: {finished.folder / 'report.html'}")
     assert (finished.folder / "report.html").is_file()
+
+
+def test_a_loop_can_be_asked_for_and_is_not_timed(tmp_path: Path, tiebreak: Tiebreak, tiny_data_dir: Path) -> None:
+    study, out = write_study(tmp_path), tmp_path / "out"
+    done = tiebreak("run", study, "--data-dir", tiny_data_dir, "--out", out, "--workers", 1, "--strategy", "loop")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("training 4 runs, 1 at a time\n")
+    assert "training of cnn-pool: one after the other, " in (out / "report.md").read_text()
 
 
 def test_a_second_run_trains_nothing_and_loads_no_torch(finished: Finished) -> None:
@@ -369,6 +386,7 @@ def test_the_status_counts_runs_by_arm_and_setting(finished: Finished, tiebreak:
     assert (done.code, done.err) == (0, "")
     assert "pool default 2 of 2 - - - 2 of 2" in one_line(done.out)
     assert "4 of 4 runs done" in done.out
+    assert re.search(r"cnn-strided: (fused, 2 runs at once|one after the other), [\d.]+ ms a step", one_line(done.out))
 
 
 def test_a_report_is_written_anew(folder: Path, tiebreak: Tiebreak) -> None:
@@ -453,7 +471,7 @@ def test_ctrl_c_says_how_to_go_on_and_the_next_run_completes(
     done = process(*arguments)
     assert (done.code, done.err) == (0, "")
     assert "pool and strided" in one_line(done.out)
-    trained = re.search(r"(\d+) of (\d+) epochs \(100 %\)", done.out)
+    trained = re.search(r"100 %: (\d+) of (\d+) epochs", done.out)
     assert trained is not None
     assert trained[1] == trained[2]
     assert int(trained[1]) <= 24 - 1  # what was checkpointed is not trained again

@@ -57,6 +57,17 @@ class Device(StrEnum):
     cuda = "cuda"
 
 
+DeviceOption = Annotated[Device, typer.Option(help="Where to train.")]
+
+
+class Strategy(StrEnum):
+    """How the runs of a design are trained."""
+
+    auto = "auto"
+    fused = "fused"
+    loop = "loop"
+
+
 class Goal(StrEnum):
     """Which scores are better."""
 
@@ -106,18 +117,35 @@ def plan(
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
     quick: QuickOption = False,
+    device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
     from tiebreak.plan import make_plan, predict
     from tiebreak.report import terminal
+    from tiebreak.train.cohorts import most_at_once
     from tiebreak.train.runner import Machine
 
     chosen = _study(study, quick, data, seeds, epochs)
     planned = make_plan(chosen, data_dir)
-    predicted = predict(planned, data_dir, Machine(workers=workers).processes())
-    terminal.print_plan(_console(), chosen, planned, predicted.seconds)
-    print(f"predicted memory: {predicted.memory / 1e9:.1f} GB")
+    processes = Machine(device=device, workers=workers).processes()
+    predicted = predict(planned, data_dir, processes)
+    rows = []
+    for item in predicted.cohorts:
+        at_once = 1 if item.cannot_fuse else most_at_once(item.runs, device, processes)
+        rows.append(
+            terminal.CohortRow(
+                name=item.name,
+                runs=item.runs,
+                parameters=item.parameters,
+                at_once=at_once,
+                memory=at_once * item.run_bytes,
+                cannot_fuse=item.cannot_fuse,
+            )
+        )
+    terminal.print_plan(_console(), chosen, planned, predicted.seconds if device == Device.cpu else None)
+    memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
+    terminal.print_cohorts(_console(), rows, memory)
 
 
 @app.command()
@@ -131,8 +159,16 @@ def run(
         Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
     ] = None,
     quick: QuickOption = False,
-    device: Annotated[Device, typer.Option(help="Where to train.")] = Device.cpu,
+    device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto: the "
+            "faster, timed once and kept. Both train the same runs, but mixing them in one study changes numbers by "
+            "rounding."
+        ),
+    ] = Strategy.auto,
 ) -> None:
     """Train what is missing, decide, and write the report.
 
@@ -147,7 +183,7 @@ def run(
 
     chosen = _study(study, quick, data, seeds, epochs)
     console, folder = _console(), out or Path("runs") / chosen.name
-    machine = Machine(device=device, workers=workers, data_dir=data_dir)
+    machine = Machine(device=device, workers=workers, data_dir=data_dir, strategy=strategy.value)
     try:
         with Watch(console) as watch:
             result = api.run(chosen, folder, machine=machine, listen=watch.hear)

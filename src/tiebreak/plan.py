@@ -12,15 +12,27 @@ from functools import cache
 from pathlib import Path
 
 from tiebreak import names
+from tiebreak.cost import formulas
 from tiebreak.data import images
 from tiebreak.errors import TiebreakError
 from tiebreak.own_designs import file_hash
 from tiebreak.resolve import complete, hypers, task_options
-from tiebreak.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, digest, evaluation_key, run_key
+from tiebreak.runs import (
+    PLAN_FILE,
+    DataSummary,
+    Plan,
+    PlannedArm,
+    Run,
+    cohort_names,
+    cohorts,
+    digest,
+    evaluation_key,
+    run_key,
+)
 from tiebreak.study import Arm, Study
 from tiebreak.terms import equal_terms, warnings
 
-COMPARABILITY = 1  # raised when training itself changes, so that old and new runs are never mixed
+COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
 UPDATE_SHARE = 1.2  # predictions: a step's update and bookkeeping on top of its forward and backward pass
 PROCESS_BYTES = 350e6  # predictions: a process that has imported torch
 
@@ -98,6 +110,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
 def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run]]:
     from tiebreak import catalog
     from tiebreak.cost import measure
+    from tiebreak.models.fusing import why_not
 
     design = catalog.find_design(arm.design, study.designs_from)
     own = arm.design not in names.DESIGNS
@@ -137,16 +150,32 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         runs=keys,
         parameters=measure.parameters(network),
         flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
+        cannot_fuse=why_not(network, shape),  # type: ignore[arg-type]
     )
     return planned, runs
 
 
 @dataclass(frozen=True)
+class PlannedCohort:
+    """Runs that can be trained as one computation, and the bytes that one of them needs while it is trained."""
+
+    name: str
+    runs: int
+    parameters: int
+    run_bytes: int
+    cannot_fuse: str  # why they are trained one after the other
+
+
+@dataclass(frozen=True)
 class Prediction:
-    """What training would take: seconds by arm (a shared run counts for the first), and bytes of memory."""
+    """What training would take: seconds by arm (a shared run counts for the first), and bytes of memory.
+
+    `process_bytes` are those of one worker with the data, without any run; a probe checks before training what fits.
+    """
 
     seconds: dict[str, float]
-    memory: float
+    cohorts: list[PlannedCohort]
+    process_bytes: float
 
 
 def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
@@ -173,4 +202,29 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
         epochs = sum(plan.runs[identity].epochs for identity in own)
         seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
     tensors = 4 * shape.example(1).numel() * sum(plan.data.sizes.values())
-    return Prediction(seconds, workers * (PROCESS_BYTES + 2 * tensors))
+    return Prediction(seconds, _cohorts(plan, shape), PROCESS_BYTES + 2 * tensors)
+
+
+def _cohorts(plan: Plan, shape: object) -> list[PlannedCohort]:
+    from tiebreak import catalog
+    from tiebreak.cost import measure
+
+    reasons = {arm.runs[key]: arm.cannot_fuse for arm in plan.arms for key in arm.runs}
+    groups = cohorts(plan.runs.values())
+    found = []
+    for key, name in cohort_names(groups).items():
+        run = groups[key][0]
+        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)  # type: ignore[arg-type]
+        parameters = measure.parameters(network)
+        activations = measure.activation_bytes(network, shape, run.batch)  # type: ignore[arg-type]
+        slots = 2 if run.optimiser.kind != "sgd" else int(any(each.hypers["momentum"] for each in groups[key]))
+        found.append(
+            PlannedCohort(
+                name=name,
+                runs=len(groups[key]),
+                parameters=parameters,
+                run_bytes=formulas.run_bytes(parameters, slots, activations),
+                cannot_fuse=reasons.get(run.identity, ""),
+            )
+        )
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tiebreak.names import Scalar, is_path
 from tiebreak.study import Optimiser, Strict, setting_label
 
 PLAN_FILE = "plan.json"
+APART = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what the runs of a cohort may differ in
 
 
 def digest(content: Any) -> str:
@@ -65,6 +66,14 @@ class Run(Strict):
         return digest([self.trajectory, self.epochs])
 
     @property
+    def cohort(self) -> str:
+        """The runs that it can be trained with as one computation, since only numbers differ: their common name."""
+        content = self.model_dump(mode="json", exclude=APART)
+        if is_path(self.data):
+            del content["data"]
+        return digest(content)
+
+    @property
     def label(self) -> str:
         """How the run is called in messages."""
         return f"{self.design} {setting_label(self.setting)} seed {self.seed}"
@@ -73,6 +82,30 @@ class Run(Strict):
 def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
     """The name of one way to evaluate: `default`, or its options."""
     return " ".join(f"{key}={evaluation[key]}" for key in sorted(evaluation)) or "default"
+
+
+def cohorts(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """The runs by cohort, in the order given."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.cohort, []).append(run)
+    return found
+
+
+def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
+    """What cohorts are called: their design, with the options in which cohorts of one design differ."""
+    first = {key: runs[0] for key, runs in groups.items()}
+    found = {}
+    for key, run in first.items():
+        options = [
+            {**other.build, **other.options, "batch": other.batch}
+            for other in first.values()
+            if other.design == run.design
+        ]
+        own = {**run.build, **run.options, "batch": run.batch}
+        apart = [name for name in own if any(other.get(name) != own[name] for other in options)]
+        found[key] = " ".join([run.design, *(f"{name}={own[name]}" for name in apart)])
+    return found
 
 
 class PlannedArm(Strict):
@@ -84,6 +117,7 @@ class PlannedArm(Strict):
     runs: dict[str, str]  # "setting label/seed" -> identity
     parameters: int
     flops: int | None  # multiply-adds times two for one example; None: unknown
+    cannot_fuse: str = ""  # why its runs are trained one after the other
 
     def run(self, setting: Mapping[str, float], seed: int) -> str:
         """The identity of the arm's run at a setting and a seed."""

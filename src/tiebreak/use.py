@@ -16,7 +16,7 @@ from tiebreak.runs import Run
 from tiebreak.streams import stream
 from tiebreak.tasks.interface import Answer
 from tiebreak.train import checkpoint
-from tiebreak.train.runner import resumable
+from tiebreak.train.keeping import resumable
 from tiebreak.train.step import initial_state
 
 

@@ -6,43 +6,14 @@ import copy
 
 import pytest
 import torch
+from families import build, every_design, example, floats, task_of
 from torch import Tensor, nn
 
-from tiebreak import catalog, names
+from tiebreak import catalog
 from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
-from tiebreak.models.interfaces import Design, Images, Shape
-from tiebreak.resolve import complete
-from tiebreak.tasks.interface import Split, Task
-
-FAMILIES: dict[str, tuple[str, tuple[Shape, ...]]] = {  # family -> its task, and shapes to build for
-    "classifier": (
-        "classify",
-        (
-            Images(channels=1, height=28, width=28, classes=4),
-            Images(channels=3, height=28, width=20, classes=10),
-            Images(channels=1, height=33, width=31, classes=2),
-        ),
-    ),
-}
-
-every_design = pytest.mark.parametrize("design", catalog.DESIGNS.values(), ids=list(catalog.DESIGNS))
-
-
-def build(design: Design, key: int = 1, number: int = 0) -> tuple[nn.Module, Shape]:
-    shape = FAMILIES[design.family][1][number]
-    return design.network(shape, complete(names.DESIGNS[design.name].options, {}), key), shape
-
-
-def task_of(design: Design) -> Task:
-    return catalog.TASKS[FAMILIES[design.family][0]]
-
-
-def example(shape: Shape, batch: int, seed: int = 0) -> tuple[Split, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    images = torch.rand(shape.example(batch).shape, generator=generator)
-    labels = torch.randint(0, shape.classes, (batch,), generator=generator)
-    return {"images": images, "labels": labels}, torch.full((batch,), 1 / batch)
+from tiebreak.models.interfaces import Design
+from tiebreak.tasks.interface import Split
 
 
 def loss(design: Design, network: nn.Module, split: Split, weights: Tensor) -> Tensor:
@@ -54,7 +25,7 @@ def loss(design: Design, network: nn.Module, split: Split, weights: Tensor) -> T
 def test_builds_and_gives_one_row_per_example(design: Design, number: int) -> None:
     network, shape = build(design, number=number)
     for batch in (1, 5):
-        split, _ = example(shape, batch)
+        split, _ = example(design, shape, batch)
         outcomes = task_of(design).outcomes(network.eval(), split)
         assert outcomes
         assert all(values.shape == (batch,) and torch.isfinite(values).all() for values in outcomes.values())
@@ -63,7 +34,7 @@ def test_builds_and_gives_one_row_per_example(design: Design, number: int) -> No
 @every_design
 def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(design: Design) -> None:
     network, shape = build(design)
-    split, weights = example(shape, 32)
+    split, weights = example(design, shape, 32)
     loss(design, network.eval(), split, weights).backward()  # type: ignore[no-untyped-call]
     for name, parameter in network.named_parameters():
         assert parameter.grad is not None, name
@@ -75,22 +46,21 @@ def test_every_parameter_gets_a_finite_gradient_that_is_not_zero(design: Design)
 def test_the_loss_depends_on_the_input(design: Design) -> None:
     network, shape = build(design)
     network.eval()
-    split, weights = example(shape, 8, seed=0)
-    other, _ = example(shape, 8, seed=1)
+    split, weights = example(design, shape, 8, seed=0)
+    other, _ = example(design, shape, 8, seed=1)
+    inputs = {name: values for name, values in other.items() if values.is_floating_point()}
     with torch.no_grad():
-        assert loss(design, network, split, weights) != loss(
-            design, network, {**split, "images": other["images"]}, weights
-        )
+        assert loss(design, network, split, weights) != loss(design, network, {**split, **inputs}, weights)
 
 
 @every_design
 def test_a_row_does_not_depend_on_the_others_of_its_batch(design: Design) -> None:
     network, shape = build(design)
-    split, _ = example(shape, 6)
-    together = task_of(design).outcomes(network.eval().double(), {**split, "images": split["images"].double()})
+    split, _ = example(design, shape, 6)
+    split = floats(split, torch.float64)
+    together = task_of(design).outcomes(network.eval().double(), split)
     for row in range(6):
-        alone = {name: values[row : row + 1] for name, values in split.items()}
-        single = task_of(design).outcomes(network, {**alone, "images": alone["images"].double()})
+        single = task_of(design).outcomes(network, {name: values[row : row + 1] for name, values in split.items()})
         for name, values in single.items():
             torch.testing.assert_close(values[0], together[name][row], rtol=1e-10, atol=1e-12)
 
@@ -112,7 +82,7 @@ def test_building_leaves_the_global_generator_alone(design: Design) -> None:
 @every_design
 def test_forward_draws_nothing_from_the_global_generator(design: Design) -> None:
     network, shape = build(design)
-    split, weights = example(shape, 4)
+    split, weights = example(design, shape, 4)
     before = torch.get_rng_state()
     values = [loss(design, network.train(), split, weights) for _ in range(2)]
     assert torch.equal(before, torch.get_rng_state())
@@ -126,7 +96,7 @@ def test_dropout_follows_the_step_key_in_training_only(design: Design) -> None:
     assert not [layer for layer in network.modules() if isinstance(layer, nn.Dropout)], "use tiebreak's Dropout"
     if not layers:
         pytest.skip("the design has no dropout")
-    split, weights = example(shape, 16)
+    split, weights = example(design, shape, 16)
     keys = step_keys(7, 0, 2, len(layers))
     values = {}
     for mode in (True, False):
@@ -142,7 +112,7 @@ def test_dropout_follows_the_step_key_in_training_only(design: Design) -> None:
 @every_design
 def test_training_on_one_batch_lowers_its_loss(design: Design) -> None:
     network, shape = build(design)
-    split, weights = example(shape, 8)
+    split, weights = example(design, shape, 8)
     network.eval()  # without dropout: this is about the gradient
     start = float(loss(design, network, split, weights).detach())
     optimiser = torch.optim.Adam(network.parameters(), lr=3e-3)
@@ -156,7 +126,7 @@ def test_training_on_one_batch_lowers_its_loss(design: Design) -> None:
 @every_design
 def test_can_be_copied_saved_and_loaded(design: Design) -> None:
     network, shape = build(design)
-    split, weights = example(shape, 4)
+    split, weights = example(design, shape, 4)
     other, _ = build(design, key=2)
     other.load_state_dict(network.state_dict())
     copied = copy.deepcopy(network)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ import sample_report
 from rich.console import Console
 
 from tiebreak.report import terminal
+from tiebreak.results.record import Choice
 
 REPORT = Path("runs/my pooling/report.html")
 
@@ -142,66 +144,34 @@ def test_studies_are_listed_with_question_data_and_time() -> None:
     assert lines(written) == ["pooling  Which?", "  data mnist5k; 3 min", "", "other  What?", "  data mnist"]
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+def cohort(name: str, at_once: int, cannot_fuse: str = "") -> terminal.CohortRow:
+    return terminal.CohortRow(
+        name=name, runs=30, parameters=225_618, at_once=at_once, memory=at_once * 2.5e6, cannot_fuse=cannot_fuse
+    )
 
 
-def test_without_a_terminal_progress_is_a_line_every_ten_seconds_and_at_the_end() -> None:
-    clock, (console, written) = Clock(), plain()
-    with terminal.TrainingProgress(console, 40, clock) as progress:
-        for _ in range(40):
-            clock.now += 1
-            progress.advance("pool: 10 runs", 1)
-        progress.note("pool seed 3 diverged")
-    found = lines(written)
-    assert found[0] == "10 of 40 epochs (25 %), about 30.0 s left: pool: 10 runs"
-    assert len(found) == 6
-    assert found[-2:] == ["pool seed 3 diverged", "40 of 40 epochs (100 %), 40.0 s in all: pool: 10 runs"]
-
-
-@pytest.mark.parametrize("parts", [10, 30, 70])
-def test_parts_of_epochs_that_miss_the_total_by_rounding_are_the_end(parts: int) -> None:
-    clock, (console, written) = Clock(), plain()
-    with terminal.TrainingProgress(console, 7, clock) as progress:
-        for _ in range(parts):
-            progress.advance("pool", 7 / parts - 1e-9)
-        clock.now += 5
-    assert lines(written) == ["7 of 7 epochs (100 %), 5.0 s in all: pool"]
-
-
-def test_progress_of_nothing_prints_nothing() -> None:
+def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> None:
     console, written = plain()
-    with terminal.TrainingProgress(console, 0):
-        pass
-    assert written.getvalue() == ""
+    reason = "it decides by values of a tensor (`if`, `.item()`), which differ from run to run"
+    terminal.print_cohorts(console, [cohort("cnn-pool", 15), cohort("[b]mine[/b]", 1, reason)], 1.25e9)
+    found, shown = lines(written), " ".join(written.getvalue().split())
+    assert max(map(len, found)) <= 80
+    assert "cnn-pool 30 225,618 15 38 MB" in shown
+    assert "[b]mine[/b] 30 225,618 1 2.5 MB" in shown
+    assert f"[b]mine[/b]: its runs cannot be fused and are trained one after the other: {reason}" in shown
+    assert "cnn-pool: its runs" not in shown
+    assert "predicted memory: 1.2 GB" in shown
 
 
-def test_in_a_terminal_progress_is_a_bar_with_the_time_left() -> None:
-    written = io.StringIO()
-    console = Console(file=written, width=80, force_terminal=True)
-    with terminal.TrainingProgress(console, 30) as progress:
-        progress.advance("[b]pool[/b]", 15)
-        progress.note("kept")
-    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written.getvalue())
-    assert "15 of 30 epochs" in shown
-    assert "left" in shown
-    assert "[b]pool[/b]" in shown
-    assert "kept" in shown
-
-
-def test_an_error_inside_still_leaves_the_last_state() -> None:
-    clock, (console, written) = Clock(), plain()
-    progress = terminal.TrainingProgress(console, 40, clock)
-
-    def interrupted() -> None:
-        with progress:
-            progress.advance("pool", 10)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert lines(written) == ["10 of 40 epochs (25 %), about 0.0 s left: pool"]
+def test_the_status_says_how_cohorts_are_trained() -> None:
+    evidence = sample_report.partial()
+    (first, *_) = evidence.plan.runs.values()
+    choice = Choice(
+        cohort=first.cohort, device="cpu", strategy="fused", threads=1, runs=30, loop_ms=0.88, fused_ms=0.42, fits=30
+    )
+    records = dataclasses.replace(evidence.records, choices={(first.cohort, "cpu"): choice})
+    console, written = plain()
+    terminal.print_status(console, evidence.plan, records)
+    assert f"{first.design}: fused (timed: fused 0.42 ms a step and run, in a loop 0.88 ms)" in " ".join(
+        written.getvalue().split()
+    )

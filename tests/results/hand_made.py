@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
+from tiebreak.results.record import CheckpointRecord, Choice, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
 from tiebreak.runs import DataSummary, Plan, PlannedArm, Run, run_key
 from tiebreak.study import Setting, Study
 
@@ -29,6 +29,16 @@ EXHIBIT = ExhibitRecord(
     identity="run",
     name="examples",
     arrays={"images": np.arange(8, dtype=np.uint8).reshape(2, 2, 2), "class_names": np.array(["größer", "klein"])},
+)
+CHOICE = Choice(
+    cohort="cohort",
+    device="cuda",
+    strategy="fused",
+    threads=1,
+    runs=30,
+    loop_ms=0.1 + 0.2,
+    fused_ms=0.125,
+    fits=400,
 )
 CHECKPOINT = CheckpointRecord(identity="run", trajectory="path", epoch=1, file="run-1.safetensors", sha256="ab" * 32)
 

@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hand_made import CHECKPOINT, EPOCH, EXHIBIT, FINAL, RUN
+from hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.store import STORE_FILE, Store, pack, unpack
+from tiebreak.results.packing import pack, unpack
+from tiebreak.results.store import STORE_FILE, Store
 
 KILLED = """
 import os, signal, sys
@@ -47,6 +48,7 @@ def fill(store: Store) -> None:
         store.add_final(FINAL)
         store.add_exhibit(EXHIBIT)
         store.add_checkpoint(CHECKPOINT)
+        store.add_choice(CHOICE)
 
 
 def change(folder: Path, statement: str, *values: Any) -> None:
@@ -81,7 +83,8 @@ def test_everything_that_is_added_comes_back(tmp_path: Path, store: Store) -> No
         assert records.epochs == {"path": {1: EPOCH}}
         assert records.runs == {"run": RUN}
         assert reader.checkpoints() == [CHECKPOINT]
-        assert reader.rows() == 4
+        assert records.choices == reader.choices() == {("cohort", "cuda"): CHOICE}
+        assert reader.rows() == 5
         assert reader.damage() == []
     (found,) = records.finals["run"].values()
     assert dataclasses.replace(found, outcomes={}) == dataclasses.replace(FINAL, outcomes={})
@@ -141,6 +144,41 @@ def test_checkpoints_are_kept_in_order_replaced_and_dropped(store: Store) -> Non
     assert store.checkpoints() == [other, later]
 
 
+def test_checkpoints_of_some_runs_are_found(store: Store) -> None:
+    other = dataclasses.replace(CHECKPOINT, identity="another")
+    with store.transaction():
+        for record in (CHECKPOINT, other):
+            store.add_checkpoint(record)
+    assert store.checkpoints(["another", "nobody"]) == [other]
+    assert store.checkpoints([]) == []
+
+
+def test_a_choice_belongs_to_cohort_and_device_and_is_replaced(store: Store) -> None:
+    here = dataclasses.replace(CHOICE, device="cpu", strategy="loop", fused_ms=None, reason="it looks at values")
+    again = dataclasses.replace(CHOICE, fits=200)
+    with store.transaction():
+        for choice in (CHOICE, here, again):
+            store.add_choice(choice)
+    assert store.choices() == {("cohort", "cuda"): again, ("cohort", "cpu"): here}
+
+
+def test_a_folder_from_before_strategies_is_read_and_goes_on(tmp_path: Path) -> None:
+    with closing(Store.create(tmp_path)) as store:
+        fill(store)
+    with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
+        connection.execute("DROP TABLE strategies")
+    with closing(Store.open(tmp_path)) as reader:
+        assert reader.records().runs == {"run": RUN}
+        assert reader.records().choices == reader.choices() == {}
+        assert reader.damage() == []
+        assert reader.rows() == 4
+    with closing(Store.create(tmp_path)) as store:
+        with store.transaction():
+            store.add_choice(CHOICE)
+        assert store.choices() == {("cohort", "cuda"): CHOICE}
+        assert store.records().runs == {"run": RUN}
+
+
 @pytest.mark.parametrize(
     ("table", "column", "old", "new"),
     [
@@ -151,6 +189,8 @@ def test_checkpoints_are_kept_in_order_replaced_and_dropped(store: Store) -> Non
         ("finals", "content", "accuracy", "accurbcy"),
         ("finals", "evaluation", "shift=2", "shift=3"),
         ("exhibits", "name", "examples", "exemples"),
+        ("strategies", "content", "fused", "fusel"),
+        ("strategies", "device", "cuda", "cude"),
     ],
 )
 def test_a_changed_row_is_named_and_never_used(

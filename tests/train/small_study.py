@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ import tiny
 from tiebreak import catalog
 from tiebreak.plan import make_plan
 from tiebreak.results.check import CHECKPOINTS
-from tiebreak.results.record import CheckpointRecord
+from tiebreak.results.record import CheckpointRecord, EpochRecord
 from tiebreak.results.store import Store
 from tiebreak.runs import Plan, Run
 from tiebreak.study import Study
 from tiebreak.tasks.interface import Split
+from tiebreak.train.cohorts import Wanted
 from tiebreak.train.messages import EpochDone, Job, Message
 from tiebreak.train.runner import Machine, train_plan
 
@@ -67,13 +68,20 @@ def one_run(data_dir: Path, **more: Any) -> Run:
 
 def make_job(run: Run, folder: Path, data_dir: Path, checkpoints: tuple[CheckpointRecord, ...] = ()) -> Job:
     """The run as a job."""
-    return Job(
-        run=run.model_dump(mode="json"),
-        folder=str(folder),
-        data_dir=str(data_dir),
-        device="cpu",
-        checkpoints=checkpoints,
-    )
+    return cohort_job([run], folder, data_dir, checkpoints=(checkpoints,))
+
+
+def cohort_job(runs: Sequence[Run], folder: Path, data_dir: Path, **more: Any) -> Job:
+    """The runs as one job."""
+    contents = tuple(run.model_dump(mode="json") for run in runs)
+    return Job(runs=contents, folder=str(folder), data_dir=str(data_dir), device="cpu", **more)
+
+
+def one_epoch(message: Message) -> tuple[EpochRecord, CheckpointRecord]:
+    """The record and the state of an epoch of a single run."""
+    assert isinstance(message, EpochDone)
+    (record,), (checkpoint,) = message.records, message.checkpoints
+    return record, checkpoint
 
 
 def split_of(run: Run, data_dir: Path, name: str, dtype: torch.dtype = torch.float64) -> Split:
@@ -89,18 +97,21 @@ def network_of(run: Run, data_dir: Path, dtype: torch.dtype = torch.float64) -> 
     return catalog.DESIGNS[run.design].network(task.shape(task.load(run.data, data_dir)), run.build, 11).to(dtype)
 
 
-def train_in(folder: Path, data_dir: Path, study: Study, workers: int = 1) -> tuple[Plan, list[Message]]:
+def train_in(
+    folder: Path, data_dir: Path, study: Study, workers: int = 1, strategy: Wanted = "loop"
+) -> tuple[Plan, list[Message]]:
     """Train what the folder misses of the study, in worker processes. The plan, and every message."""
     folder.mkdir(exist_ok=True)
     plan = make_plan(study, data_dir)
     heard: list[Message] = []
-    train_plan(plan, folder, Machine(workers=workers, data_dir=data_dir), heard.append)
+    train_plan(plan, folder, Machine(workers=workers, data_dir=data_dir, strategy=strategy), heard.append)
     return plan, heard
 
 
 def epochs_in(messages: list[Message]) -> list[tuple[str, int]]:
     """The epochs that were trained: trajectory and number."""
-    return [(item.record.trajectory, item.record.epoch) for item in messages if isinstance(item, EpochDone)]
+    done = [item for item in messages if isinstance(item, EpochDone)]
+    return [(record.trajectory, record.epoch) for item in done for record in item.records]
 
 
 def contents(folder: Path) -> dict[str, Any]:

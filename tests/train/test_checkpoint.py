@@ -63,7 +63,7 @@ def begun(run: Run, network: nn.Module) -> State:
 def trained(run: Run, network: nn.Module, tmp_path: Path, epochs: int = 1) -> State:
     state = begun(run, network)
     for _ in range(epochs):
-        train_epoch(TASK, network, run, state, split_of(run, tmp_path / "data", "train"), lambda share: None)
+        train_epoch(TASK, network, run, state, split_of(run, tmp_path / "data", "train"), lambda share, steps: None)
     return state
 
 
@@ -111,7 +111,7 @@ def test_what_is_saved_comes_back_bit_for_bit_and_training_goes_on_equally(
     assert all(torch.equal(*pair) for pair in zip(tensors(state), tensors(other), strict=True))
     assert all(slot.any() for memory in other.slots.values() for slot in memory.values())
     for network_, its in ((first, state), (second, other)):
-        train_epoch(TASK, network_, run, its, split_of(run, tmp_path / "data", "train"), lambda share: None)
+        train_epoch(TASK, network_, run, its, split_of(run, tmp_path / "data", "train"), lambda share, steps: None)
     assert all(torch.equal(*pair) for pair in zip(tensors(state), tensors(other), strict=True))
     assert all(torch.equal(*pair) for pair in zip(first.parameters(), second.parameters(), strict=True))
 
@@ -132,12 +132,10 @@ def test_equal_states_make_equal_files(tmp_path: Path, run: Run) -> None:
 
 
 def test_slots_that_share_their_memory_are_saved(tmp_path: Path, run: Run) -> None:
-    network = Twice().double()  # both biases have the same gradient, which Adam without beta1 keeps as it is
-    without = run.model_copy(update={"hypers": {**run.hypers, "beta1": 0.0}})
-    state = trained(without, network, tmp_path)
-    assert state.slots["one"]["mean"].data_ptr() == state.slots["two"]["mean"].data_ptr()
-    record = checkpoint.save(tmp_path, without, state)
-    other = begun(without, Twice().double())
+    state = trained(run, Twice().double(), tmp_path)  # both biases have the same gradient
+    state.slots["two"] = state.slots["one"]
+    record = checkpoint.save(tmp_path, run, state)
+    other = begun(run, Twice().double())
     checkpoint.restore(tmp_path, record, other)
     assert all(torch.equal(*pair) for pair in zip(tensors(state), tensors(other), strict=True))
 

@@ -3,19 +3,20 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from small_study import make_job, one_arm, one_run, one_thread, small_study, write_data
+from small_study import cohort_job, make_job, one_arm, one_epoch, one_run, one_thread, small_study, write_data
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan import make_plan
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.runs import Run
-from tiebreak.train import loop
+from tiebreak.train import loop, together
 from tiebreak.train.cohort import begin, train
 from tiebreak.train.messages import EpochDone, Job, Message, Note, Progress, RunEnded
 
@@ -36,33 +37,37 @@ def numbers(messages: list[Message]) -> list[Any]:
     found: list[Any] = []
     for message in messages:
         if isinstance(message, EpochDone):
-            found.append((message.record.epoch, message.record.metrics, message.checkpoint))
+            record, checkpoint = one_epoch(message)
+            found.append((record.epoch, record.metrics, checkpoint))
         elif isinstance(message, RunEnded):
             finals = [
                 (item.metrics, {name: values.tobytes() for name, values in item.outcomes.items()})
                 for item in message.finals
             ]
-            found.append((message.record, finals))
+            provenance = {**message.record.provenance, "ms_per_step": ""}
+            found.append((replace(message.record, provenance=provenance), finals))
     return found
 
 
 def checkpoints(messages: list[Message]) -> list[Any]:
-    return [message.checkpoint for message in messages if isinstance(message, EpochDone)]
+    return [one_epoch(message)[1] for message in messages if isinstance(message, EpochDone)]
 
 
 def test_a_run_leaves_a_record_per_epoch_and_one_at_its_end(tmp_path: Path, data: Path) -> None:
     run = one_run(data)
     *epochs, end = do(make_job(run, tmp_path, data))
     for number, message in enumerate(epochs, start=1):
-        assert isinstance(message, EpochDone)
-        assert (message.record.trajectory, message.record.epoch) == (run.trajectory, number)
-        assert set(message.record.metrics) == {"train_loss", "val_accuracy", "val_loss"}
-        assert set(message.record.seconds) == {"train", "evaluate", "checkpoint"}
-        assert all(value > 0 for value in message.record.seconds.values())
-        assert message.checkpoint.epoch == number
+        record, checkpoint = one_epoch(message)
+        assert (record.trajectory, record.epoch) == (run.trajectory, number)
+        assert set(record.metrics) == {"train_loss", "val_accuracy", "val_loss"}
+        assert set(record.seconds) == {"train", "evaluate", "checkpoint"}
+        assert all(value > 0 for value in record.seconds.values())
+        assert checkpoint.epoch == number
     assert isinstance(end, RunEnded)
     assert (end.record.status, end.record.epoch, end.record.reason) == ("done", 3, "")
     assert end.record.provenance["torch"] == torch.__version__
+    assert (end.record.provenance["strategy"], end.record.provenance["runs"]) == ("loop", "1")
+    assert float(end.record.provenance["ms_per_step"]) > 0
     (final,) = end.finals
     assert final.evaluation == "default"
     assert final.outcomes["accuracy"].shape == (24,)
@@ -80,9 +85,10 @@ def test_progress_is_sent_at_once(tmp_path: Path, data: Path, monkeypatch: pytes
     run, told = one_run(data, epochs=2), list[Message]()
     list(train(make_job(run, tmp_path, data), told.append))
     assert {type(message) for message in told} == {Progress}
-    assert [message.epochs for message in told if isinstance(message, Progress)] == pytest.approx(
-        [step / 12 for step in range(1, 25)]
-    )
+    progress = [message for message in told if isinstance(message, Progress)]
+    assert [message.epochs for message in progress] == pytest.approx([step / 12 for step in range(1, 25)])
+    assert {message.identities for message in progress} == {(run.identity,)}
+    assert all(message.rate > 0 for message in progress)
 
 
 @pytest.mark.parametrize("stop", [1, 2, 3])
@@ -117,6 +123,34 @@ def test_a_run_without_a_whole_checkpoint_starts_over_and_says_so(tmp_path: Path
     assert isinstance(note, Note)
     assert "starting over" in note.text
     assert numbers(rest) == numbers(whole)
+
+
+def test_a_damaged_checkpoint_of_one_run_of_many_is_named_once(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "SAVE_SHARE", 1e9)  # saves every epoch
+    run = one_run(data)
+    runs = [run.model_copy(update={"seed": seed}) for seed in range(3)]
+    parts = do(cohort_job(runs, tmp_path, data, strategy="fused"), 2)
+    saved = [tuple(message.checkpoints[row] for message in reversed(epochs_of(parts))) for row in range(3)]
+    (tmp_path / CHECKPOINTS / saved[1][0].file).write_bytes(b"damaged")
+    messages = do(cohort_job(runs, tmp_path, data, strategy="fused", checkpoints=tuple(saved)))
+    assert [type(message) for message in messages].count(Note) == 1
+    trained = [(record.trajectory, record.epoch) for message in epochs_of(messages) for record in message.records]
+    assert trained == [
+        (runs[1].trajectory, 2),
+        (runs[1].trajectory, 3),
+        (runs[0].trajectory, 3),
+        (runs[2].trajectory, 3),
+    ]
+    ends = [message.record for message in messages if isinstance(message, RunEnded)]
+    assert [(end.status, end.epoch) for end in ends] == [("done", 3)] * 3
+    assert {end.provenance["strategy"] for end in ends} == {"fused"}
+    assert sorted(end.provenance["runs"] for end in ends) == ["1", "2", "2"]
+
+
+def epochs_of(messages: list[Message]) -> list[EpochDone]:
+    return [message for message in messages if isinstance(message, EpochDone)]
 
 
 def test_runs_do_not_depend_on_their_company(tmp_path: Path, data: Path) -> None:
@@ -158,9 +192,9 @@ def test_no_global_generator_is_touched(tmp_path: Path, data: Path) -> None:
 
 def test_initial_weights_are_those_of_the_seed(tmp_path: Path, data: Path) -> None:
     run = one_run(data)
-    one, two = begin(make_job(run, tmp_path, data)).state, begin(make_job(run, tmp_path, data)).state
+    (one,), (two,) = (begin(make_job(run, tmp_path, data)).states for _ in range(2))
     assert all(torch.equal(value, two.params[name]) for name, value in one.params.items())
-    other = begin(make_job(run.model_copy(update={"seed": 1}), tmp_path, data)).state
+    (other,) = begin(make_job(run.model_copy(update={"seed": 1}), tmp_path, data)).states
     assert not any(torch.equal(value, other.params[name]) for name, value in one.params.items())
 
 

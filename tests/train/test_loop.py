@@ -28,8 +28,9 @@ def _data(tmp_path: Path) -> Iterator[Path]:
         yield write_data(tmp_path / "data")
 
 
-def silent(share: float) -> None:
+def silent(share: float, steps: int) -> None:
     assert 0 < share <= 1
+    assert steps > 0
 
 
 def trained(run: Run, data: Path, epochs: int = 1) -> tuple[State, list[float]]:
@@ -101,13 +102,14 @@ def test_the_schedule_is_followed(data: Path) -> None:
 def test_progress_is_told_as_a_rising_share(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = one_run(data)
     network, split = network_of(run, data), split_of(run, data, "train")
-    state, told = initial_state(network, run), list[float]()
+    state, told = initial_state(network, run), list[tuple[float, int]]()
     monkeypatch.setattr(loop, "TICK_SECONDS", 1e9)
-    train_epoch(TASK, network, run, state, split, told.append)
+    train_epoch(TASK, network, run, state, split, lambda share, steps: told.append((share, steps)))
     assert told == []
     monkeypatch.setattr(loop, "TICK_SECONDS", -1.0)
-    train_epoch(TASK, network, run, state, split, told.append)
-    assert told == pytest.approx([step / 12 for step in range(1, 13)])
+    train_epoch(TASK, network, run, state, split, lambda share, steps: told.append((share, steps)))
+    assert [share for share, _ in told] == pytest.approx([step / 12 for step in range(1, 13)])
+    assert [steps for _, steps in told] == list(range(1, 13))
 
 
 def test_equal_seeds_are_bit_equal_and_different_seeds_are_not(data: Path) -> None:

@@ -9,17 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
+from tiebreak.results.record import CheckpointRecord, Choice, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
 from tiebreak.train.messages import (
     KINDS,
     Begun,
     EpochDone,
     Job,
+    Measured,
     Message,
     Note,
     Progress,
     RunEnded,
     Shown,
+    Starting,
     Stop,
     decode,
     decode_job,
@@ -53,17 +55,45 @@ RUN = st.builds(
 FINAL = st.builds(
     FinalRecord, identity=TEXT, evaluation=TEXT, metrics=NUMBERS, outcomes=OUTCOMES, seconds=st.floats(0, 9)
 )
+STRATEGY = st.sampled_from(["loop", "fused"])
+CHOICE = st.builds(
+    Choice,
+    cohort=TEXT,
+    device=TEXT,
+    strategy=STRATEGY,
+    threads=COUNT,
+    runs=COUNT,
+    loop_ms=st.floats(0, 9),
+    fused_ms=st.none() | st.floats(0, 9),
+    fits=COUNT,
+    reason=TEXT,
+)
+STARTING = st.builds(
+    Starting,
+    label=TEXT,
+    cohort=TEXT,
+    trajectory=TEXT,
+    epochs=COUNT,
+    done=COUNT,
+    strategy=STRATEGY,
+    cost=st.floats(0, 9),
+)
 MESSAGES: dict[str, st.SearchStrategy[Message]] = {
     "Begun": st.builds(
-        Begun,
-        labels=st.dictionaries(TEXT, TEXT, max_size=3),
-        epochs=st.dictionaries(TEXT, COUNT, max_size=3),
-        done=NUMBERS,
-        stored=COUNT,
-        workers=COUNT,
+        Begun, runs=st.dictionaries(TEXT, STARTING, max_size=3), steps=COUNT, stored=COUNT, workers=COUNT
     ),
-    "Progress": st.builds(Progress, identity=TEXT, epochs=st.floats(0, 100)),
-    "EpochDone": st.builds(EpochDone, record=EPOCH, checkpoint=CHECKPOINT),
+    "Progress": st.builds(
+        Progress,
+        identities=st.lists(TEXT, max_size=3).map(tuple),
+        epochs=st.floats(0, 100),
+        rate=st.floats(0, 1e6),
+    ),
+    "Measured": st.builds(Measured, choice=CHOICE),
+    "EpochDone": st.builds(
+        EpochDone,
+        records=st.lists(EPOCH, max_size=3).map(tuple),
+        checkpoints=st.lists(CHECKPOINT, max_size=3).map(tuple),  # none for an epoch that was not saved
+    ),
     "RunEnded": st.builds(RunEnded, record=RUN, finals=st.lists(FINAL, max_size=2).map(tuple)),
     "Shown": TEXT.flatmap(
         lambda identity: st.builds(
@@ -79,13 +109,17 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
 }
 JOBS = st.builds(
     Job,
-    run=st.dictionaries(TEXT, st.none() | COUNT | TEXT | st.lists(TEXT, max_size=2) | NUMBERS, max_size=4),
+    runs=st.lists(
+        st.dictionaries(TEXT, st.none() | COUNT | TEXT | st.lists(TEXT, max_size=2) | NUMBERS, max_size=4), max_size=3
+    ).map(tuple),
     folder=TEXT,
     data_dir=st.none() | TEXT,
     device=TEXT,
+    work=st.sampled_from(["train", "measure", "show"]),
+    strategy=STRATEGY,
     designs_from=st.none() | TEXT,
-    checkpoints=st.lists(CHECKPOINT, max_size=3).map(tuple),
-    examples=st.none() | st.lists(COUNT, max_size=3).map(tuple),
+    checkpoints=st.lists(st.lists(CHECKPOINT, max_size=3).map(tuple), max_size=3).map(tuple),
+    examples=st.lists(COUNT, max_size=3).map(tuple),
 )
 
 
@@ -125,7 +159,7 @@ def test_a_job_is_one_line_and_comes_back(job: Job) -> None:
 
 
 def test_a_folder_whose_name_is_not_text_comes_back() -> None:
-    job = Job(run={}, folder=b"r\xe9sultats".decode("utf-8", "surrogateescape"), data_dir=None, device="cpu")
+    job = Job(runs=({},), folder=b"r\xe9sultats".decode("utf-8", "surrogateescape"), data_dir=None, device="cpu")
     assert decode_job(encode_job(job)) == job
 
 

@@ -33,8 +33,8 @@ from tiebreak.results.check import CHECKPOINTS, check
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.runs import PLAN_FILE, evaluation_key
 from tiebreak.train.cohort import train
+from tiebreak.train.keeping import keep
 from tiebreak.train.messages import Note
-from tiebreak.train.runner import keep
 
 BATCH = 3  # 32 steps an epoch: long enough to be killed in
 PATIENCE_SECONDS = 60
@@ -116,7 +116,8 @@ def test_a_study_killed_again_and_again_is_the_study_without_interruption(
     command = [sys.executable, "-m", "tiebreak", "run", str(file), "--out", str(folder), "--data-dir", str(data)]
     stored: dict[tuple[str, int], Any] = {}
     for workers, driver_only in ((1, False), (2, True), (1, False)):
-        run_and_kill([*command, "--workers", str(workers)], folder, len(stored) + 1, driver_only=driver_only)
+        started = [*command, "--workers", str(workers), "--strategy", "loop"]
+        run_and_kill(started, folder, len(stored) + 1, driver_only=driver_only)
         assert stored.items() <= clocks(folder).items()  # what was acknowledged stays
         assert check(folder)[1] == []
         stored = clocks(folder)
@@ -127,6 +128,28 @@ def test_a_study_killed_again_and_again_is_the_study_without_interruption(
     assert set(epochs_in(heard)) == set(clocks(folder)) - set(stored)
     assert stored.items() <= clocks(folder).items()
     assert contents(folder) == contents(whole)
+    assert len(contents(folder)["checkpoints"]) == len(list((folder / CHECKPOINTS).iterdir())) == 4
+    assert check(folder)[1] == []
+
+
+def test_a_fused_study_that_is_killed_is_the_study_without_interruption(tmp_path: Path, data: Path) -> None:
+    study, file = small_study(batch=BATCH), tmp_path / "small.toml"
+    file.write_text(study_file.to_toml(study))
+    train_in(tmp_path / "whole", data, study, strategy="fused")
+    whole, folder = contents(tmp_path / "whole"), tmp_path / "out"
+    command = [sys.executable, "-m", "tiebreak", "run", str(file), "--out", str(folder), "--data-dir", str(data)]
+    stored: dict[tuple[str, int], Any] = {}
+    for driver_only in (False, True):
+        started = [*command, "--workers", "1", "--strategy", "fused"]
+        run_and_kill(started, folder, len(stored) + 1, driver_only=driver_only)
+        assert stored.items() <= clocks(folder).items()  # what was acknowledged stays
+        assert check(folder)[1] == []
+        stored = clocks(folder)
+    assert 4 <= len(stored) <= 12  # two runs at a time
+
+    train_in(folder, data, study, strategy="fused")
+    assert stored.items() <= clocks(folder).items()
+    assert contents(folder) == whole
     assert len(contents(folder)["checkpoints"]) == len(list((folder / CHECKPOINTS).iterdir())) == 4
     assert check(folder)[1] == []
 

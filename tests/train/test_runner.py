@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from small_study import contents, epochs_in, make_job, one_arm, one_run, one_thread, worker_processes, write_data
+from small_study import cohort_job, contents, epochs_in, one_arm, one_thread, worker_processes, write_data
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan import make_plan
@@ -17,8 +16,10 @@ from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, 
 from tiebreak.results.store import Store
 from tiebreak.runs import PLAN_FILE, Plan, Run
 from tiebreak.train.cohort import train
-from tiebreak.train.messages import Begun, EpochDone, Message, Note, RunEnded, Stop
-from tiebreak.train.runner import Machine, keep, missing, resumable, train_plan
+from tiebreak.train.cohorts import Wanted
+from tiebreak.train.keeping import keep
+from tiebreak.train.messages import Begun, EpochDone, Message, RunEnded
+from tiebreak.train.runner import Machine, missing, train_plan
 
 EVALUATED = [
     {"name": "still", "design": "cnn-strided"},
@@ -50,7 +51,7 @@ def state(run: Run, epoch: int) -> CheckpointRecord:
 
 def epoch_done(run: Run, epoch: int) -> EpochDone:
     record = EpochRecord(trajectory=run.trajectory, epoch=epoch, metrics={}, seconds={})
-    return EpochDone(record=record, checkpoint=state(run, epoch))
+    return EpochDone(records=(record,), checkpoints=(state(run, epoch),))
 
 
 def ended(run: Run, record: dict[str, object], evaluations: tuple[str, ...] = ()) -> RunEnded:
@@ -61,13 +62,6 @@ def ended(run: Run, record: dict[str, object], evaluations: tuple[str, ...] = ()
             for name in evaluations
         ),
     )
-
-
-def kept_epochs(store: Store, folder: Path) -> list[int]:
-    """The epochs whose states are recorded; their files must be there, and no others."""
-    found = store.checkpoints()
-    assert {path.name for path in (folder / CHECKPOINTS).iterdir()} == {record.file for record in found}
-    return [record.epoch for record in found]
 
 
 def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:
@@ -116,51 +110,6 @@ def test_what_is_missing(
     assert missing(plan, store) == ([run] if wanted else [])
 
 
-def test_a_run_continues_from_its_own_states_and_from_shorter_runs_on_its_path(data: Path) -> None:
-    two, three = (one_run(data, epochs=epochs) for epochs in (2, 3))
-    other = three.model_copy(update={"seed": 1})
-    assert two.identity != three.identity
-    kept = [state(two, 1), state(two, 2), state(three, 3), state(other, 2)]
-    assert resumable(three, kept) == (state(three, 3), state(two, 2), state(two, 1))
-    assert resumable(two, kept) == (state(two, 2), state(two, 1))
-
-
-@pytest.mark.parametrize("schedule", ["linear", "cosine"])
-def test_a_schedule_that_depends_on_the_budget_starts_over(data: Path, schedule: str) -> None:
-    two, three = (one_run(data, epochs=epochs, schedule=schedule) for epochs in (2, 3))
-    assert resumable(three, [state(two, 1), state(two, 2)]) == ()
-    fixed = {"kind": "adam", "schedule": {"kind": schedule, "decay_epochs": 5}}
-    two, three = (one_run(data, epochs=epochs, optimiser=fixed) for epochs in (2, 3))
-    assert resumable(three, [state(two, 1), state(two, 2)]) == (state(two, 2), state(two, 1))
-
-
-def test_a_run_keeps_two_states_while_it_trains_and_one_at_its_end(tmp_path: Path, data: Path, store: Store) -> None:
-    run = one_run(data, epochs=4)
-    hear_epochs(run, store, tmp_path, 4)
-    assert kept_epochs(store, tmp_path) == [3, 4]
-    keep(store, tmp_path, ended(run, {"status": "done", "epoch": 4}, ("default",)))
-    assert kept_epochs(store, tmp_path) == [4]
-    assert list(store.records().epochs[run.trajectory]) == [1, 2, 3, 4]
-
-
-def test_a_run_that_failed_keeps_its_states_and_one_that_diverged_does_not(
-    tmp_path: Path, data: Path, store: Store
-) -> None:
-    run = one_run(data, epochs=4)
-    hear_epochs(run, store, tmp_path, 2)
-    keep(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
-    assert kept_epochs(store, tmp_path) == [1, 2]
-    keep(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
-    assert kept_epochs(store, tmp_path) == []
-
-
-def test_messages_without_records_store_nothing_and_a_stop_stops(tmp_path: Path, store: Store) -> None:
-    keep(store, tmp_path, Note(text="hello"))
-    assert store.rows() == 0
-    with pytest.raises(TiebreakError, match="no room"):
-        keep(store, tmp_path, Stop(text="no room"))
-
-
 def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) -> None:
     plan = make_plan(one_arm(), data)
     (run,) = plan.runs.values()
@@ -173,18 +122,19 @@ def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) 
         (tmp_path / CHECKPOINTS / name).touch()
     heard: list[Message] = []
     assert train_plan(plan, tmp_path, Machine(data_dir=data), heard.append) == 0
-    assert heard == [Begun(labels={}, epochs={}, done={}, stored=1, workers=0)]
+    assert heard == [Begun(runs={}, steps=12, stored=1, workers=0)]
     assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == [state(run, 3).file]
 
 
-def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path) -> None:
+@pytest.mark.parametrize("strategy", ["fused", "loop"])
+def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path, strategy: Wanted) -> None:
     study = one_arm(grid={"lr": [1e6, 0.003]}, fixed={}, epochs=2)
     plan, bad = with_bad_run(make_plan(study, data))
     wild, tame = (run for run in plan.runs.values() if run is not bad)
     folder = tmp_path / "out"
     folder.mkdir()
-    first: list[Message] = []
-    assert train_plan(plan, folder, Machine(workers=1, data_dir=data), first.append) == 3
+    machine, first = Machine(workers=1, data_dir=data, strategy=strategy), list[Message]()
+    assert train_plan(plan, folder, machine, first.append) == 3
     found = contents(folder)
     assert found["runs"][wild.identity] == (wild.trajectory, "diverged", 1, "epoch 1: train loss nan")
     assert found["runs"][tame.identity] == (tame.trajectory, "done", 2, "")
@@ -196,16 +146,15 @@ def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path
     alone = tmp_path / "alone"
     alone.mkdir()
     with closing(Store.create(alone)) as store:
-        for message in train(make_job(tame, alone, data), lambda message: None):
+        for message in train(cohort_job([tame], alone, data, strategy=strategy), lambda message: None):
             keep(store, alone, message)
     for kind, rows in contents(alone).items():
         assert rows.items() <= found[kind].items()
 
     again: list[Message] = []
-    assert train_plan(plan, folder, Machine(workers=1, data_dir=data), again.append) == 1
-    begun = again[0]
-    assert isinstance(begun, Begun)
-    assert list(begun.labels) == [bad.identity]  # what failed is tried again, what diverged is not
+    assert train_plan(plan, folder, machine, again.append) == 1
+    (begun,) = (message for message in again if isinstance(message, Begun))
+    assert list(begun.runs) == [bad.identity]  # what failed is tried again, what diverged is not
     assert begun.stored == 2
     assert contents(folder) == found
 
@@ -216,7 +165,7 @@ def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Pa
     (tmp_path / PLAN_FILE).write_text(plan.model_dump_json())
 
     def kill_after_two(message: Message) -> None:
-        if isinstance(message, EpochDone) and message.record.epoch == 2:
+        if isinstance(message, EpochDone) and message.records[0].epoch == 2:
             os.kill(worker_processes()[0], signal.SIGKILL)
 
     with pytest.raises(TiebreakError, match=r"^a worker process was killed by signal 9 .*run the same command again"):
@@ -229,16 +178,6 @@ def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Pa
     train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), heard.append)
     begun = heard[0]
     assert isinstance(begun, Begun)
-    assert begun.done == {run.identity: len(stored)}
+    assert begun.runs[run.identity].done == len(stored)
     assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
     assert check(tmp_path)[1] == []
-
-
-def test_records_of_one_epoch_are_all_there_or_not_at_all(tmp_path: Path, data: Path, store: Store) -> None:
-    run = one_run(data)
-    good = epoch_done(run, 1)
-    half = dataclasses.replace(good, checkpoint=dataclasses.replace(good.checkpoint, epoch=[]))  # type: ignore[arg-type]
-    with pytest.raises(TiebreakError):
-        keep(store, tmp_path, half)
-    assert store.rows() == 0
-    assert store.checkpoints() == []

@@ -25,3 +25,12 @@ def conv_parameters(inputs: int, outputs: int, kernel: int) -> int:
 def linear_parameters(inputs: int, outputs: int) -> int:
     """Weights and biases of a linear layer."""
     return outputs * (inputs + 1)
+
+
+def run_bytes(parameters: int, slots: int, activations: int, *, size: int = 4) -> int:
+    """Memory of one run in training: values, gradients and the update rule's `slots` per parameter, and activations.
+
+    >>> run_bytes(1000, 2, 500)
+    16500
+    """
+    return size * parameters * (2 + slots) + activations

@@ -11,8 +11,6 @@ Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functi
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 import torch
 from torch import Tensor, nn
 
@@ -34,9 +32,17 @@ def stir(bits: Tensor) -> Tensor:
     return bits * (0x846CA68B - 2**32)
 
 
-@lru_cache(maxsize=64)
+_COUNTERS: dict[tuple[int, torch.device], Tensor] = {}
+
+
 def _counters(count: int, device: torch.device) -> Tensor:
-    return mix(torch.arange(count, dtype=torch.int32, device=device))
+    """mix(i) for the elements 0 to count - 1, computed once: it is most of a mask's work on a CPU."""
+    found = _COUNTERS.get((count, device))
+    if found is None:
+        found = mix(torch.arange(count, dtype=torch.int32, device=device))
+        if type(found) is Tensor:  # a tensor that only stands for one while something is traced must not stay
+            _COUNTERS[count, device] = found
+    return found
 
 
 def step_keys(run_key: int, first_step: int, steps: int, layers: int) -> Tensor:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
 from tiebreak.names import Scalar
 
@@ -51,6 +52,7 @@ class Design:
             network = self.build(shape, **options) if not self.text_hash else self._build_theirs(shape, options)
         if self.text_hash:
             swap_dropout(network)
+            swap_batchnorm(network)
             check_output(self.name, network, shape)
         return network
 

@@ -77,6 +77,7 @@ def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
                 for identity, item in records.runs.items()
                 if identity in plan.runs
             },
+            "choices": sorted(str(choice) for choice in records.choices.values()),
             "finals": {
                 identity: {key: [dict(item.metrics), sorted(item.outcomes)] for key, item in finals.items()}
                 for identity, finals in records.finals.items()

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from tiebreak import stats
 from tiebreak.report import words
+from tiebreak.report.provenance import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
 from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
@@ -192,12 +193,13 @@ class Evidence:
         ]
 
     def versions(self) -> list[tuple[str, str]]:
-        """What the runs were made with: every key of their provenance, with all its values."""
+        """What the runs were made with: every key of their provenance but the speed, with all its values."""
         values: dict[str, Counter[str]] = {}
         for identity in self.plan.runs:
             record = self.records.runs.get(identity)
             for key, value in record.provenance.items() if record is not None else ():
-                values.setdefault(key, Counter())[value] += 1
+                if key not in SPEED:
+                    values.setdefault(key, Counter())[value] += 1
         return [(key, _joined(values[key])) for key in sorted(values)]
 
     def _trouble(self, arm: PlannedArm, setting: str, identity: str) -> tuple[str, str] | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.table import Column, Table
+from rich.table import Table
 from rich.text import Text
 
 from tiebreak.report import comparisons, provenance, tables, words
@@ -22,9 +20,7 @@ if TYPE_CHECKING:
     from tiebreak.results.record import Records
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
-LINE_SECONDS = 10.0  # without a terminal, a line at most this often
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
-ROUNDING = 1e-6  # epochs: parts of epochs that were added up may miss the total by this
 
 
 def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> None:
@@ -124,6 +120,44 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
         _say(console, f"predicted training time: {words.duration(sum(predicted.values()))}", "bold")
 
 
+@dataclass(frozen=True, kw_only=True)
+class CohortRow:
+    """Runs that can be trained as one computation: how many at once in a process, and the memory that these need."""
+
+    name: str
+    runs: int
+    parameters: int
+    at_once: int
+    memory: float  # bytes
+    cannot_fuse: str = ""
+
+
+def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) -> None:
+    """Which runs can be trained as one computation, which cannot and why, and the memory of all processes in bytes."""
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("cohort", overflow="fold")
+    for name in ("runs", "parameters", "at once", "memory"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [str(row.runs), words.count(row.parameters), str(row.at_once), _size(row.memory)]
+        table.add_row(Text(words.printable(row.name), style="bold"), *map(Text, cells))
+    console.print(table)
+    if any(row.at_once > 1 for row in rows):
+        _say(console, "at once: in a process, if that is the faster way: timed when training begins", "dim")
+    for row in rows:
+        if row.cannot_fuse:
+            text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
+            _say(console, text, "yellow")
+    _say(console, f"predicted memory: {_size(memory)}; what fits at once is checked before training", "bold")
+
+
+def _size(count: float) -> str:
+    return (
+        f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.2g} MB" if count < 1e8 else f"{count / 1e6:.0f} MB"
+    )
+
+
 def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
     """The built-in studies: name, question, data, time."""
     for number, (name, question, data, spent) in enumerate(rows):
@@ -149,6 +183,8 @@ def print_status(console: Console, plan: Plan, records: Records) -> None:
     console.print(table)
     done = sum(records.runs[key].status == "done" for key in plan.runs if key in records.runs)
     _say(console, f"{done} of {words.number_of(len(plan.runs), 'run')} done")
+    for name, how in provenance.training_rows(plan, records):
+        _say(console, f"{name}: {how}", "dim")
 
 
 def _progress(plan: Plan, records: Records, identities: list[str]) -> list[Text]:
@@ -158,73 +194,6 @@ def _progress(plan: Plan, records: Records, identities: list[str]) -> list[Text]
     cells = [f"{found.count('done')} of {len(found)}"]
     cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
     return [Text(cell) for cell in (*cells, f"{trained} of {sum(run.epochs for run in runs)}")]
-
-
-class _TimeLeft(ProgressColumn):
-    """Time left from the average speed so far, in words."""
-
-    def render(self, task: Task) -> Text:
-        return Text(_left(task.completed, task.total or 0.0, task.elapsed or 0.0))
-
-
-class TrainingProgress:
-    """Shows how far training is: a live bar in a terminal, else a plain line every ten seconds and at the end."""
-
-    def __init__(self, console: Console, total_epochs: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console, self._total, self._clock = console, max(total_epochs, 0), clock
-        self._done, self._label = 0.0, ""
-        self._started = self._printed = clock()
-        self._bar: Progress | None = None
-
-    def __enter__(self) -> Self:
-        """Start the clock and, in a terminal, the bar."""
-        self._started = self._printed = self._clock()
-        if self._console.is_terminal:
-            self._bar = Progress(
-                TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
-                BarColumn(bar_width=20),
-                TextColumn("{task.completed:.0f} of {task.total:.0f} epochs", markup=False),
-                _TimeLeft(),
-                console=self._console,
-                expand=True,
-                refresh_per_second=4,
-            )
-            self._bar.add_task("training", total=self._total)
-            self._bar.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the last state on the screen."""
-        if self._bar is not None:
-            self._bar.stop()
-        elif self._done:
-            self._print_line()
-
-    def advance(self, label: str, epochs: float) -> None:
-        """So many epochs (over all runs) of what `label` names are done."""
-        self._done, self._label = self._done + epochs, words.printable(label)
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=self._label, completed=self._done)
-        elif self._clock() - self._printed >= LINE_SECONDS:
-            self._print_line()
-
-    def note(self, text: str) -> None:
-        """A line that stays."""
-        _say(self._console, text)
-
-    def _print_line(self) -> None:
-        self._printed = self._clock()
-        share = f" ({100 * self._done / self._total:.0f} %)" if self._total else ""
-        left = _left(self._done, self._total, self._clock() - self._started)
-        _say(self._console, f"{self._done:.0f} of {self._total} epochs{share}, {left}: {self._label}")
-
-
-def _left(done: float, total: float, seconds: float) -> str:
-    if done >= total - ROUNDING:
-        return f"{words.duration(seconds)} in all"
-    return f"about {words.duration(seconds * (total - done) / done)} left" if done > 0 else "starting"
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

@@ -99,7 +99,10 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "warnings": list(dict.fromkeys((*verdict.warnings, *evidence.plan.warnings))),
         "unfinished": evidence.unfinished(),
         "data": provenance.data_rows(evidence.plan.data),
-        "versions": evidence.versions(),
+        "versions": [
+            *((f"training of {name}", how) for name, how in provenance.training_rows(evidence.plan, evidence.records)),
+            *evidence.versions(),
+        ],
         "commands": provenance.commands(verdict),
         "identities": words.number_of(len(evidence.plan.runs), "run"),
         "facts": _facts(evidence),

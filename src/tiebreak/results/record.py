@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Status = Literal["done", "diverged", "failed"]
+Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
 Outcomes = Mapping[str, npt.NDArray[np.float32]]
 
 
@@ -67,6 +68,21 @@ class CheckpointRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How the runs of a cohort are trained on a device: measured once and kept, so that resuming changes nothing."""
+
+    cohort: str
+    device: str
+    strategy: Strategy
+    threads: int
+    runs: int  # with how many the times were measured
+    loop_ms: float  # a step of one run in a loop
+    fused_ms: float | None  # a step of one run when fused (a step of all of them, divided); None: not measured
+    fits: int  # runs that fit into the device's memory at once
+    reason: str = ""  # why the runs cannot be fused
+
+
+@dataclass(frozen=True, kw_only=True)
 class Records:
     """Everything that a folder holds, as the readers (verdict, report, status) see it."""
 
@@ -74,3 +90,4 @@ class Records:
     runs: Mapping[str, RunRecord]  # identity -> record
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
+    choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice

@@ -7,19 +7,25 @@ row of a record carries the sha256 of its content: a changed one is never used, 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from tiebreak.errors import TiebreakError
-from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, Records, RunRecord
+from tiebreak.results.packing import pack, unpack
+from tiebreak.results.record import (
+    CheckpointRecord,
+    Choice,
+    EpochRecord,
+    ExhibitRecord,
+    FinalRecord,
+    Records,
+    RunRecord,
+)
 
 STORE_FILE = "records.sqlite"
 SCHEMA_VERSION = 1
@@ -32,8 +38,11 @@ CREATE TABLE IF NOT EXISTS finals (identity TEXT, evaluation TEXT, content TEXT,
 CREATE TABLE IF NOT EXISTS exhibits (identity TEXT, name TEXT, arrays BLOB, sha256 TEXT, PRIMARY KEY (identity, name));
 CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, file TEXT, sha256 TEXT,
     PRIMARY KEY (identity, epoch));
+CREATE TABLE IF NOT EXISTS strategies (cohort TEXT, device TEXT, content TEXT, sha256 TEXT,
+    PRIMARY KEY (cohort, device));
 """
-HASHED = ("epochs", "runs", "finals", "exhibits")  # their last column is the hash of the others
+HASHED = ("epochs", "runs", "finals", "exhibits", "strategies")  # their last column is the hash of the others
+LATER = ("strategies",)  # joined schema 1 after folders had been written: a reader takes them as empty
 
 
 def _hash(*parts: str | int | bytes) -> str:
@@ -42,20 +51,6 @@ def _hash(*parts: str | int | bytes) -> str:
         content = part if isinstance(part, bytes) else str(part).encode()
         hasher.update(len(content).to_bytes(8, "little") + content)
     return hasher.hexdigest()
-
-
-def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Arrays as the bytes of an npz file."""
-    buffer = io.BytesIO()
-    given: dict[str, Any] = dict(arrays)
-    np.savez_compressed(buffer, **given)
-    return buffer.getvalue()
-
-
-def unpack(content: bytes) -> dict[str, Any]:
-    """The arrays of `pack`; no pickle is ever loaded."""
-    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
 
 
 class Store:
@@ -148,16 +143,33 @@ class Store:
         row = (record.identity, record.name, arrays, _hash(record.identity, record.name, arrays))
         self._connection.execute("INSERT OR REPLACE INTO exhibits VALUES (?, ?, ?, ?)", row)
 
-    def checkpoints(self) -> list[CheckpointRecord]:
-        """Every state that is kept."""
+    def add_choice(self, choice: Choice) -> None:
+        """Keep how the runs of a cohort are trained on a device."""
+        fields = asdict(choice)
+        cohort, device = fields.pop("cohort"), fields.pop("device")
+        content = json.dumps(fields)
+        row = (cohort, device, content, _hash(cohort, device, content))
+        self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
+
+    def choices(self) -> dict[tuple[str, str], Choice]:
+        """How cohorts are trained, by cohort and device."""
+        return {
+            (cohort, device): Choice(cohort=cohort, device=device, **json.loads(content))
+            for cohort, device, content in self._verified("strategies")
+        }
+
+    def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
+        """Every state that is kept, or those of some runs."""
         names = ("identity", "trajectory", "epoch", "file", "sha256")
-        rows = self._rows(f"SELECT {', '.join(names)} FROM checkpoints ORDER BY identity, epoch")
-        return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in rows]
+        only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
+        query = f"SELECT {', '.join(names)} FROM checkpoints {only} ORDER BY identity, epoch"
+        return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in self._rows(query, identities or ())]
 
     def records(self) -> Records:
         """Everything else, at one moment."""
         with self.transaction("DEFERRED"):
-            rows = {table: self._verified(table) for table in HASHED}
+            rows = {table: self._verified(table) for table in HASHED if table != "strategies"}
+            choices = self.choices()
         epochs: dict[str, dict[int, EpochRecord]] = {}
         for trajectory, epoch, content in rows["epochs"]:
             fields = json.loads(content)
@@ -174,33 +186,38 @@ class Store:
         for identity, name, blob in rows["exhibits"]:
             shown = ExhibitRecord(identity=identity, name=name, arrays=unpack(blob))
             exhibits.setdefault(identity, {})[name] = shown
-        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits)
+        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices)
 
     def rows(self) -> int:
         """How many rows carry a hash."""
-        return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in HASHED)
+        return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in self._tables())
 
     def damage(self) -> list[str]:
         """What is wrong with the stored rows: one line each, none when all is well."""
         checked = [" ".join(row[0].split()) for row in self._rows("PRAGMA integrity_check")]
         found = [f"{self.path}: {line}" for line in checked if line != "ok"]
-        for table in HASHED:
+        for table in self._tables():
             for *content, sha256 in self._rows(f"SELECT * FROM {table}"):
                 if _hash(*content) != sha256:
                     name = f"{content[0]} {content[1]}"
                     found.append(f"{self.path}: table {table}, {name}: its content is not what was stored")
         return found
 
+    def _tables(self) -> list[str]:
+        """The tables whose rows carry a hash, without those that an older folder does not have yet."""
+        there = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return [table for table in HASHED if table in there or table not in LATER]
+
     def _verified(self, table: str) -> list[Any]:
         """The rows of a table without their hashes, once these are found to be right."""
-        rows = self._rows(f"SELECT * FROM {table} ORDER BY 1, 2")
+        rows = self._rows(f"SELECT * FROM {table} ORDER BY 1, 2") if table in self._tables() else []
         if any(_hash(*content) != sha256 for *content, sha256 in rows):
             raise TiebreakError(f"{self.path}: a damaged row in table {table}; `tiebreak check` names it")
         return [content for *content, _ in rows]
 
-    def _rows(self, query: str) -> list[Any]:
+    def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
         with _readable(self.path):
-            return self._connection.execute(query).fetchall()
+            return self._connection.execute(query, tuple(values)).fetchall()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -1,48 +1,25 @@
-"""The unit of work: one run from its job to its records. Depends on nothing of the driver but the job."""
+"""The unit of work: the runs of a job, from their initial state to their records. Depends on nothing of the driver."""
 
 from __future__ import annotations
 
-import math
-import platform
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
-from tiebreak.names import Scalar
-from tiebreak.results.record import EpochRecord, FinalRecord, RunRecord, Status
-from tiebreak.runs import Run, evaluation_key
+from tiebreak.results.record import CheckpointRecord, Strategy
+from tiebreak.runs import Run
 from tiebreak.streams import stream
-from tiebreak.tasks.interface import Split, Task
 from tiebreak.train import checkpoint
-from tiebreak.train.evaluate import evaluate
-from tiebreak.train.loop import train_epoch
-from tiebreak.train.messages import EpochDone, Job, Message, Note, Progress, RunEnded
+from tiebreak.train.fused import Fused
+from tiebreak.train.loop import Loop
+from tiebreak.train.messages import EpochDone, Job, Message, Note, RunEnded
 from tiebreak.train.step import State, initial_state
-
-
-@dataclass(frozen=True)
-class Work:
-    """A run with everything it is trained with."""
-
-    run: Run
-    task: Task
-    data: Any
-    network: nn.Module
-    state: State
-    device: torch.device
-
-    def split(self, name: str, evaluation: dict[str, Scalar]) -> Split:
-        """One split of the data on the run's device."""
-        tensors = self.task.split(self.data, name, self.run.options, evaluation)
-        return {key: values.to(self.device) for key, values in tensors.items()}
+from tiebreak.train.together import Together, Trainer, Work
 
 
 @lru_cache(maxsize=1)
@@ -50,98 +27,96 @@ def _load(task: str, name: str, data_dir: str | None) -> Any:
     return catalog.TASKS[task].load(name, Path(data_dir) if data_dir else None)
 
 
-def begin(job: Job) -> Work:
-    """The run of a job in its initial state."""
-    run = Run.model_validate(job.run)
-    task = catalog.TASKS[run.task]
-    data = _load(run.task, run.data, job.data_dir)
-    if data.checksum != run.checksum:
-        raise TiebreakError(f"data set {run.data} changed since the plan was made; start again in another --out folder")
-    design = catalog.find_design(run.design, job.designs_from)
-    network = design.network(task.shape(data), run.build, stream(run.seed, "init"))
+def begin(job: Job, runs: list[Run] | None = None) -> Work:
+    """The runs of a job (or some of them) in their initial state."""
+    runs = runs or [Run.model_validate(content) for content in job.runs]
+    first = runs[0]
+    task = catalog.TASKS[first.task]
+    data = _load(first.task, first.data, job.data_dir)
+    if data.checksum != first.checksum:
+        raise TiebreakError(
+            f"data set {first.data} changed since the plan was made; start again in another --out folder"
+        )
+    design = catalog.find_design(first.design, job.designs_from)
     device = torch.device(job.device)
-    network.to(device)
-    return Work(run, task, data, network, initial_state(network, run), device)
+    if device.type == "cuda":  # the same precision whatever the strategy; recorded with every run
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    states = []
+    for run in reversed(runs):  # the first run's network is the one that stays
+        network = design.network(task.shape(data), run.build, stream(run.seed, "init")).to(device)
+        states.append(initial_state(network, run))
+    return Work(runs, task, data, network, states[::-1], device)
 
 
 def train(job: Job, send: Callable[[Message], None]) -> Iterator[Message]:
-    """Train the job's run to its end. Progress goes to `send` at once; records are yielded as they are made."""
-    work = begin(job)
-    run, state = work.run, work.state
-    yield from _resume(job, state)
-    train_split, val_split = work.split("train", {}), work.split("val", {})
-    while state.epoch < run.epochs:
-        began, start = state.epoch, time.perf_counter()
+    """Train the job's runs to their end. Progress goes to `send` at once; records are yielded as they are made.
 
-        def tick(share: float, began: int = began) -> None:
-            send(Progress(identity=run.identity, epochs=began + share))
-
-        loss = train_epoch(work.task, work.network, run, state, train_split, tick)
-        trained = time.perf_counter()
-        metrics, _ = evaluate(work.task, work.network, val_split)
-        evaluated = time.perf_counter()
-        values = {"train_loss": loss, **{f"val_{name}": value for name, value in metrics.items()}}
-        wrong = _not_finite(values, state)
-        if wrong is not None:
-            yield RunEnded(record=_ended(work, "diverged", f"epoch {state.epoch}: {wrong}"))
-            return
-        saved = checkpoint.save(Path(job.folder), run, state)
-        seconds = {
-            "train": trained - start,
-            "evaluate": evaluated - trained,
-            "checkpoint": time.perf_counter() - evaluated,
-        }
-        record = EpochRecord(trajectory=run.trajectory, epoch=state.epoch, metrics=values, seconds=seconds)
-        yield EpochDone(record=record, checkpoint=saved)
-    finals = tuple(_final(work, evaluation) for evaluation in run.evaluations)
-    yield RunEnded(record=_ended(work, "done", ""), finals=finals)
-
-
-def _resume(job: Job, state: State) -> Iterator[Message]:
-    """Fill the state from the furthest checkpoint that is whole; a damaged one is named and the previous one used."""
-    for left, record in enumerate(job.checkpoints, start=1 - len(job.checkpoints)):
+    Runs that do not fit into memory together are halved and go on from their last states.
+    """
+    runs = [Run.model_validate(content) for content in job.runs]
+    states = job.checkpoints or ((),) * len(runs)
+    saved = {run.identity: list(each) for run, each in zip(runs, states, strict=True)}
+    ended: set[str] = set()
+    waiting = [runs] if job.strategy == "fused" else [[run] for run in reversed(runs)]
+    while waiting:
+        together = [run for run in waiting.pop() if run.identity not in ended]
+        if not together:
+            continue
         try:
-            checkpoint.restore(Path(job.folder), record, state)
+            for message in _train_together(job, together, saved, waiting, send):
+                if isinstance(message, EpochDone):
+                    for record in message.checkpoints:
+                        saved[record.identity].insert(0, record)
+                elif isinstance(message, RunEnded):
+                    ended.add(message.record.identity)
+                yield message
+        except RuntimeError as error:
+            if not out_of_memory(error) or len(together) == 1:
+                raise
+            half = len(together) // 2
+            yield Note(text=f"out of memory with {len(together)} runs at once; going on with {half} at a time")
+            waiting += [together[half:], together[:half]]
+        if job.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether memory ran out, on a GPU or on the CPU."""
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _train_together(
+    job: Job,
+    runs: list[Run],
+    saved: dict[str, list[CheckpointRecord]],
+    waiting: list[list[Run]],
+    send: Callable[[Message], None],
+) -> Iterator[Message]:
+    """Train runs as one. Those whose last state is of another epoch than the first run's are left to `waiting`."""
+    work = begin(job, runs)
+    for run, state in zip(runs, work.states, strict=True):
+        yield from _resume(job, saved[run.identity], state)
+    left = [run.epochs - state.epoch for run, state in zip(runs, work.states, strict=True)]
+    if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
+        waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
+        return
+    yield from Together(job, work, make_trainer(work, job.strategy), send).train(left[0])
+
+
+def make_trainer(work: Work, strategy: Strategy) -> Trainer:
+    """The runs with their strategy."""
+    if strategy == "loop":
+        return Loop(work.task, work.network, work.runs[0], work.states[0])
+    return Fused(work.task, work.network, work.runs, work.states)
+
+
+def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:
+    """Fill the state from the furthest checkpoint that is whole; a damaged one is named, once, and given up."""
+    while records:
+        try:
+            checkpoint.restore(Path(job.folder), records[0], state)
         except TiebreakError as error:
-            yield Note(text=f"{error}; {'using the one before it' if left else 'starting over'}")
+            del records[0]
+            yield Note(text=f"{error}; {'using the one before it' if records else 'starting over'}")
         else:
             return
-
-
-def _not_finite(values: Mapping[str, float], state: State) -> str | None:
-    """What stopped being a number, if anything did: that ends a run."""
-    for name, value in values.items():
-        if not math.isfinite(value):
-            return f"{name.replace('_', ' ')} {value:g}"
-    finite = all(bool(torch.isfinite(value).all()) for value in state.params.values())
-    return None if finite else "parameters not finite"
-
-
-def _final(work: Work, evaluation: dict[str, Scalar]) -> FinalRecord:
-    start = time.perf_counter()
-    metrics, outcomes = evaluate(work.task, work.network, work.split("test", evaluation))
-    return FinalRecord(
-        identity=work.run.identity,
-        evaluation=evaluation_key(evaluation),
-        metrics=metrics,
-        outcomes=outcomes,
-        seconds=time.perf_counter() - start,
-    )
-
-
-def _ended(work: Work, status: Status, reason: str) -> RunRecord:
-    return RunRecord(
-        identity=work.run.identity,
-        trajectory=work.run.trajectory,
-        status=status,
-        epoch=work.state.epoch,
-        reason=reason,
-        provenance={
-            "device": str(work.device),
-            "strategy": "loop",
-            "threads": str(torch.get_num_threads()),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-        },
-    )

@@ -9,12 +9,12 @@ from torch import nn
 
 from tiebreak.tasks.interface import Split, Task
 
+Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[np.float32]]]  # metrics, and an outcome per example
+
 BATCH = 500  # for evaluation only: it cannot change what is measured
 
 
-def evaluate(
-    task: Task, network: nn.Module, split: Split
-) -> tuple[dict[str, float], dict[str, npt.NDArray[np.float32]]]:
+def evaluate(task: Task, network: nn.Module, split: Split) -> Evaluation:
     """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards."""
     network.eval()
     examples = len(next(iter(split.values())))

@@ -9,17 +9,47 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
+from tiebreak.layers.batchnorm import batchnorms, fresh_statistics, weigh_rows
 from tiebreak.layers.dropout import dropouts, step_keys
 from tiebreak.runs import Run
 from tiebreak.streams import stream
 from tiebreak.tasks.interface import Split, Task
+from tiebreak.train.evaluate import Evaluation, evaluate
 from tiebreak.train.optim import per_step, update
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, hyper_tensors, loss_and_gradient
 
 TICK_SECONDS = 0.5  # how often progress is told
 
-Tick = Callable[[float], None]  # told which share of the epoch is done
+Tick = Callable[[float, int], None]  # told which share of the epoch is done, and how many steps that are
+
+
+class Loop:
+    """One run with its network: a trainer for `together`."""
+
+    def __init__(self, task: Task, network: nn.Module, run: Run, state: State) -> None:
+        self._task, self._network, self._run, self._state = task, network, run, state
+
+    def train_epoch(self, split: Split, tick: Tick) -> list[float]:
+        """Train the run's next epoch. Returns its mean training loss."""
+        return [train_epoch(self._task, self._network, self._run, self._state, split, tick)]
+
+    def evaluate(self, split: Split) -> list[Evaluation]:
+        """Evaluate the run."""
+        return [evaluate(self._task, self._network, split)]
+
+    def finite(self) -> list[bool]:
+        """Whether all parameters are numbers."""
+        return [all(bool(torch.isfinite(value).all()) for value in self._state.params.values())]
+
+    def provenance(self) -> dict[str, str]:
+        """How precise the products are on a GPU."""
+        on_gpu = any(values.is_cuda for values in self._state.params.values())
+        return {"precision": "float32, TF32 off"} if on_gpu else {}
+
+    def setup_seconds(self) -> float:
+        """A loop needs no preparation."""
+        return 0.0
 
 
 def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> float:
@@ -35,6 +65,7 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
     changing = per_step(run.optimiser.kind, hypers, course, state.steps)
 
     network.train()
+    normed = bool(batchnorms(network))
     params = [parameter for parameter in network.parameters() if parameter.requires_grad]
     total = torch.zeros((), dtype=torch.float64, device=like.device)
     told = time.monotonic()
@@ -43,12 +74,18 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
         for number, layer in enumerate(layers):
             layer.key.copy_(keys[step, number])
         hypers |= {name: values[step] for name, values in changing.items()}
+        if normed:
+            weigh_rows(network, weights[step])
         loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
         _apply(run, state, gradient, hypers)
+        for name, statistic in fresh_statistics(network).items() if normed else ():
+            state.buffers[name].copy_(statistic)
         total += loss
         if time.monotonic() - told > TICK_SECONDS:
             told = time.monotonic()
-            tick((step + 1) / steps)
+            tick((step + 1) / steps, step + 1)
+    if normed:
+        weigh_rows(network, None)
     state.epoch += 1
     state.steps += steps
     return float(total / steps)
@@ -57,4 +94,5 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
 def _apply(run: Run, state: State, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
     """Update every parameter where it lies: the state's tensors share their memory with the network's."""
     for (name, param), grad in zip(state.params.items(), gradient, strict=True):
-        _, state.slots[name] = update(run.optimiser.kind, param, grad, state.slots[name], hypers, out=param)
+        slots = state.slots[name]
+        update(run.optimiser.kind, param, grad, slots, hypers, into=(param, slots))

@@ -5,53 +5,84 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
-from tiebreak.results.record import CheckpointRecord, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
-from tiebreak.results.store import pack, unpack
+from tiebreak.results.packing import pack, unpack
+from tiebreak.results.record import (
+    CheckpointRecord,
+    Choice,
+    EpochRecord,
+    ExhibitRecord,
+    FinalRecord,
+    RunRecord,
+    Strategy,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One unit of work: a run, where its data and folder are, and the states it may continue from, best first.
+    """One unit of work: runs that belong together, where data and folder are, and the states to continue from.
 
-    With `examples` (of the test split, maybe none) the run is finished and its exhibits are wanted.
+    `train` trains them (fused: as one computation; loop: one after the other), `measure` finds out which of the two is
+    faster, `show` makes the exhibits of one finished run, `examples` of the test split among them.
     """
 
-    run: dict[str, Any]
+    runs: tuple[dict[str, Any], ...]
     folder: str
     data_dir: str | None
     device: str
+    work: Literal["train", "measure", "show"] = "train"
+    strategy: Strategy = "loop"
     designs_from: str | None = None
-    checkpoints: tuple[CheckpointRecord, ...] = ()
-    examples: tuple[int, ...] | None = None
+    checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, best first
+    examples: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Starting:
+    """A run that is about to be trained, as the display needs it."""
+
+    label: str
+    cohort: str  # its name
+    trajectory: str
+    epochs: int
+    done: int  # epochs that it continues after
+    strategy: Strategy
+    cost: float = 1.0  # of an epoch, compared with other runs of the study: for the time left
 
 
 @dataclass(frozen=True, kw_only=True)
 class Begun:
-    """What is about to be trained: label, epochs and epochs done already, by identity. Said by the driver itself."""
+    """What is about to be trained, by identity. Said by the driver itself, once the strategies are known."""
 
-    labels: dict[str, str]
-    epochs: dict[str, int]
-    done: dict[str, float]
+    runs: dict[str, Starting]
+    steps: int  # of an epoch of one run
     stored: int  # runs that have their result already
     workers: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How many epochs of the run are done, as a fraction."""
+    """How many epochs of these runs (trained together) are done, as a fraction, and their steps per second in all."""
 
-    identity: str
+    identities: tuple[str, ...]  # those still alive
     epochs: float
+    rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Which strategy a cohort's runs are trained with, and why."""
+
+    choice: Choice
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochDone:
-    """An epoch's record and the state after it."""
+    """An epoch of runs trained together, and the states after it where they were saved. Kept in one transaction."""
 
-    record: EpochRecord
-    checkpoint: CheckpointRecord
+    records: tuple[EpochRecord, ...]
+    checkpoints: tuple[CheckpointRecord, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +115,8 @@ class Stop:
     text: str
 
 
-Message = Begun | Progress | EpochDone | RunEnded | Shown | Note | Stop
-KINDS = {kind.__name__: kind for kind in (Begun, Progress, EpochDone, RunEnded, Shown, Note, Stop)}
+Message = Begun | Progress | Measured | EpochDone | RunEnded | Shown | Note | Stop
+KINDS = {kind.__name__: kind for kind in (Begun, Progress, Measured, EpochDone, RunEnded, Shown, Note, Stop)}
 
 
 def encode(message: Message) -> str:
@@ -107,9 +138,18 @@ def decode(line: str) -> Message:
     """The message of a line."""
     content = json.loads(line)
     kind = KINDS[content.pop("kind")]
+    if kind is Begun:
+        runs = {identity: Starting(**item) for identity, item in content.pop("runs").items()}
+        return Begun(**content, runs=runs)
+    if kind is Progress:
+        return Progress(**{**content, "identities": tuple(content["identities"])})
+    if kind is Measured:
+        return Measured(choice=Choice(**content["choice"]))
     if kind is EpochDone:
-        record, checkpoint = EpochRecord(**content["record"]), CheckpointRecord(**content["checkpoint"])
-        return EpochDone(record=record, checkpoint=checkpoint)
+        return EpochDone(
+            records=tuple(EpochRecord(**item) for item in content["records"]),
+            checkpoints=tuple(CheckpointRecord(**item) for item in content["checkpoints"]),
+        )
     if kind is RunEnded:
         finals = tuple(
             FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"]
@@ -133,9 +173,9 @@ def encode_job(job: Job) -> str:
 def decode_job(line: str) -> Job:
     """The job of a line."""
     content = json.loads(line)
-    checkpoints = tuple(CheckpointRecord(**item) for item in content.pop("checkpoints"))
-    examples = content.pop("examples")
-    return Job(**content, checkpoints=checkpoints, examples=None if examples is None else tuple(examples))
+    states = tuple(tuple(CheckpointRecord(**item) for item in each) for each in content.pop("checkpoints"))
+    content |= {name: tuple(content[name]) for name in ("runs", "examples")}
+    return Job(**content, checkpoints=states)
 
 
 def _text(content: bytes) -> str:

@@ -40,33 +40,41 @@ def per_step(
 
 
 def update(
-    kind: Kind, param: Tensor, grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], out: Tensor | None = None
+    kind: Kind,
+    param: Tensor,
+    grad: Tensor,
+    slots: Slots,
+    hypers: Mapping[str, Tensor],
+    into: tuple[Tensor, Slots] | None = None,
 ) -> tuple[Tensor, Slots]:
     """The parameter and its memory after one step; the arguments are left as they were.
 
-    `out` (which may be `param` itself) receives the new parameter and saves the copy that a loop would make.
+    `into` (which may be the parameter and the slots themselves) receives the result and saves the copies that a loop
+    would make. Everything is elementwise: hyper-parameters that broadcast against a stack of runs update all of them.
     """
+    new, memory = into or (None, {})
     start = param
     if "weight_decay" in hypers and kind == "adamw":
         start = param * (1 - hypers["lr"] * hypers["weight_decay"])
     elif "weight_decay" in hypers:
         grad = grad + hypers["weight_decay"] * param
-    direction, slots = _sgd(grad, slots, hypers) if kind == "sgd" else _adam(grad, slots, hypers)
-    return torch.addcmul(start, direction, hypers["lr"], value=-1, out=out), slots
+    direction, kept = (_sgd if kind == "sgd" else _adam)(grad, slots, hypers, memory)
+    return torch.addcmul(start, direction, hypers["lr"], value=-1, out=new), kept
 
 
-def _sgd(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
+def _sgd(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], into: Slots) -> tuple[Tensor, Slots]:
     """v with v = momentum v + g."""
     if "momentum" not in hypers:
         return grad, slots
-    velocity = hypers["momentum"] * slots["velocity"] + grad
+    velocity = torch.addcmul(grad, hypers["momentum"], slots["velocity"], out=into.get("velocity"))
     return velocity, {"velocity": velocity}
 
 
-def _adam(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor]) -> tuple[Tensor, Slots]:
+def _adam(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], into: Slots) -> tuple[Tensor, Slots]:
     """(m / bias1) / (sqrt(v / bias2) + eps), with m and v the running means of g and g^2."""
-    mean = torch.lerp(grad, slots["mean"], hypers["beta1"]) if "beta1" in hypers else grad
-    square = torch.lerp(grad * grad, slots["square"], hypers["beta2"]) if "beta2" in hypers else grad * grad
+    none = torch.zeros((), dtype=grad.dtype, device=grad.device)  # the decay of a mean that forgets all
+    mean = torch.lerp(grad, slots["mean"], hypers.get("beta1", none), out=into.get("mean"))
+    square = torch.lerp(grad * grad, slots["square"], hypers.get("beta2", none), out=into.get("square"))
     scale = torch.sqrt(square / hypers["bias2"])
     if "eps" in hypers:
         scale = scale + hypers["eps"]

@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import suppress
-from typing import IO
+from types import TracebackType
+from typing import IO, Self
 
 from tiebreak.errors import TiebreakError
 from tiebreak.train.messages import Job, Message, decode, encode_job
@@ -18,31 +19,64 @@ Worker = subprocess.Popen[str]
 Lines = queue.SimpleQueue[tuple[Worker, str]]
 
 
-def run_jobs(jobs: Sequence[Job], workers: int) -> Generator[Message, None, None]:
-    """The messages of all jobs, as they come. Workers are stopped when the iterator is closed, whatever the reason."""
-    waiting = list(reversed(jobs))
-    lines: Lines = queue.SimpleQueue()
-    everyone: list[Worker] = []
-    try:
-        for _ in range(min(workers, len(jobs))):
-            everyone.append(_start(lines))
-            _give(everyone[-1], waiting)
-        busy = set(everyone)
-        while busy:
-            worker, line = lines.get()
-            if line.strip():
-                yield decode(line)
-            elif line and waiting:
+class Pool:
+    """Worker processes, started when there is work for them and kept for the next: starting one takes seconds.
+
+    They are stopped when the pool is left, whatever the reason.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._everyone: list[Worker] = []
+        self._lines: Lines = queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        """No process is started before there is work."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop every worker, idle or not."""
+        self._stop(self._everyone)
+
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
+        """The messages of all jobs, as they come, with `at_most` so many workers.
+
+        Workers that are in the middle of a job when the iterator is closed are stopped.
+        """
+        waiting = list(reversed(jobs))
+        wanted = min(self._workers if at_most is None else at_most, len(jobs))
+        while len(self._everyone) < wanted:
+            self._everyone.append(_start(self._lines))
+        busy = set(self._everyone[:wanted])
+        try:
+            for worker in self._everyone[:wanted]:
                 _give(worker, waiting)
-            elif worker in busy:
-                busy.discard(worker)
-                _finish(worker, expected=bool(line))
-    finally:
-        for worker in everyone:
+            while busy:
+                worker, line = self._lines.get()
+                if worker not in self._everyone:
+                    continue  # stopped in the middle of an earlier job: what it still said belongs to nobody
+                if line.strip():
+                    yield decode(line)
+                elif not line:
+                    self._everyone.remove(worker)
+                    _bury(worker, missed=worker in busy)  # one that died while it was idle is not missed
+                elif waiting:
+                    _give(worker, waiting)
+                else:
+                    busy.discard(worker)
+        finally:
+            self._stop([worker for worker in self._everyone if worker in busy])
+
+    def _stop(self, workers: Sequence[Worker]) -> None:
+        for worker in workers:
             worker.kill()
+        for worker in list(workers):
             with suppress(BrokenPipeError):  # a job that a dead worker did not read
                 _pipe(worker.stdin).close()
             worker.wait()
+            self._everyone.remove(worker)
 
 
 def _start(lines: Lines) -> Worker:
@@ -67,15 +101,15 @@ def _give(worker: Worker, waiting: list[Job]) -> None:
         pipe.write(encode_job(waiting.pop()) + "\n")
         pipe.flush()
     except BrokenPipeError:
-        return  # the worker died: its reader says so, and `_finish` tells why
+        return  # the worker died: its reader says so, and `_bury` tells why
 
 
-def _finish(worker: Worker, *, expected: bool) -> None:
-    """Close a worker that has nothing left to do; one that ended on its own died in the middle of a job."""
-    if expected:
+def _bury(worker: Worker, *, missed: bool) -> None:
+    """Reap a worker that ended on its own; one that had a job takes the study with it."""
+    with suppress(BrokenPipeError):
         _pipe(worker.stdin).close()
     code = worker.wait()
-    if not expected:
+    if missed:
         memory = " (out of memory?)" if code == -signal.SIGKILL else ""
         ended = f"was killed by signal {-code}{memory}" if code < 0 else f"ended with code {code}"
         raise TiebreakError(f"a worker process {ended}; run the same command again to continue")

@@ -6,32 +6,35 @@ It is the only writer of the store and imports no torch: training happens in wor
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
-from tiebreak.errors import TiebreakError
-from tiebreak.results.check import CHECKPOINTS
-from tiebreak.results.record import CheckpointRecord
+from tiebreak.results.record import CheckpointRecord, Choice, Strategy
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.results.telling import to_show
-from tiebreak.runs import Plan, Run, evaluation_key
+from tiebreak.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.study import Study
-from tiebreak.train.messages import Begun, EpochDone, Job, Message, Note, RunEnded, Shown, Stop
-from tiebreak.train.pool import run_jobs
+from tiebreak.train.cohorts import Wanted, needs_measuring, shares, strategy_for, told
+from tiebreak.train.keeping import keep, resumable, sweep
+from tiebreak.train.messages import Begun, Job, Measured, Message, Note, RunEnded, Starting
+from tiebreak.train.pool import Pool
 
 Listener = Callable[[Message], None]
+Cohorts = Mapping[str, Sequence[Run]]  # by key
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where training happens."""
+    """Where training happens, and how."""
 
     device: str = "cpu"
     workers: int | None = None  # None: one per core on the CPU, one on a GPU
     data_dir: Path | None = None
+    strategy: Wanted = "auto"  # auto: the faster one, measured once per cohort
 
     def processes(self) -> int:
         """How many worker processes to start."""
@@ -44,39 +47,42 @@ def missing(plan: Plan, store: Store) -> list[Run]:
     """The runs without a result. A run that failed is tried again; one that diverged is a result."""
     records = store.records()
 
-    def has_result(run: Run) -> bool:
-        record, finals = records.runs.get(run.identity), records.finals.get(run.identity, {})
+    def has_result(identity: str, run: Run) -> bool:
+        record, finals = records.runs.get(identity), records.finals.get(identity, {})
         if record is None or record.status == "failed":
             return False
         return record.status == "diverged" or all(evaluation_key(item) in finals for item in run.evaluations)
 
-    return [run for run in plan.runs.values() if not has_result(run)]
+    return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
 
 
 def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> int:
     """Train what is missing and keep it. Returns how many runs were trained; `listen` hears every message."""
-    with closing(Store.create(folder)) as store:
+    with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
+        driver = _Driver(plan, folder, machine, store, pool, listen)
         runs = missing(plan, store)
-        kept = store.checkpoints()
-        _sweep(folder, kept)
-        listen(
-            Begun(
-                labels={run.identity: run.label for run in runs},
-                epochs={run.identity: run.epochs for run in runs},
-                done={run.identity: max((state.epoch for state in resumable(run, kept)), default=0) for run in runs},
-                stored=len(plan.runs) - len(runs),
-                workers=min(machine.processes(), len(runs)),
-            )
-        )
-        jobs = [_job(run, plan, folder, machine, resumable(run, kept)) for run in runs]
-        _work(jobs, store, folder, machine, listen)
+        sweep(folder, store.checkpoints())
+        groups = cohorts(runs)
+        failed = driver.measure(groups)
+        ended = {message.record.identity for message in failed}
+        left = {key: some for key, some in groups.items() if some[0].identity not in ended}
+        strategies = driver.strategies(left)
+        jobs = [
+            driver.job(share, strategy)
+            for key, strategy in strategies.items()
+            for share in shares(left[key], strategy, driver.choice(key), machine.device, machine.processes())
+        ]
+        listen(driver.begun(groups, strategies, min(machine.processes(), len(jobs))))
+        for message in failed:
+            listen(message)
+        driver.work(jobs)
     return len(runs)
 
 
 def show_plan(study: Study, plan: Plan, folder: Path, machine: Machine, listen: Listener) -> None:
     """Make the exhibits that are not there yet, of the runs that the report is about."""
-    with closing(Store.create(folder)) as store:
-        records, kept = store.records(), store.checkpoints()
+    with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
+        records = store.records()
         wanted = to_show(Tally(study, plan, records))
         new = {
             identity: examples
@@ -85,69 +91,113 @@ def show_plan(study: Study, plan: Plan, folder: Path, machine: Machine, listen: 
         }
         if new:
             listen(Note(text=f"making exhibits of {len(new)} run{'s' if len(new) > 1 else ''}"))
-        jobs = [
-            replace(_job(run, plan, folder, machine, resumable(run, kept)), examples=new[run.identity])
-            for run in (plan.runs[identity] for identity in new)
-        ]
-        _work(jobs, store, folder, machine, listen)
+        driver = _Driver(plan, folder, machine, store, pool, listen)
+        driver.work([driver.job_to_show(plan.runs[identity], examples) for identity, examples in new.items()])
 
 
-def _job(run: Run, plan: Plan, folder: Path, machine: Machine, states: tuple[CheckpointRecord, ...]) -> Job:
-    return Job(
-        run=run.model_dump(mode="json"),
-        folder=str(folder),
-        data_dir=str(machine.data_dir.resolve()) if machine.data_dir else None,
-        device=machine.device,
-        designs_from=plan.designs_from,
-        checkpoints=states,
-    )
+class _Driver:
+    """One study at work: what is asked of the workers, and what becomes of their answers."""
 
+    def __init__(self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool, listen: Listener) -> None:
+        self._plan, self._folder, self._machine = plan, folder, machine
+        self._store, self._pool, self._listen = store, pool, listen
+        self._choices = store.choices()
+        self._states: dict[str, list[CheckpointRecord]] = {}  # by trajectory
+        for record in store.checkpoints():
+            self._states.setdefault(record.trajectory, []).append(record)
 
-def _work(jobs: Sequence[Job], store: Store, folder: Path, machine: Machine, listen: Listener) -> None:
-    with closing(run_jobs(jobs, machine.processes())) as messages:
-        for message in messages:
-            keep(store, folder, message)
-            listen(message)
+    def choice(self, cohort: str) -> Choice | None:
+        """How the cohort was measured on this device, if it was."""
+        return self._choices.get((cohort, self._machine.device))
 
+    def measure(self, groups: Cohorts) -> list[RunEnded]:
+        """Time the strategies of every cohort that needs it, one at a time, so that nothing disturbs the clock.
 
-def _sweep(folder: Path, kept: list[CheckpointRecord]) -> None:
-    """Remove files that a killed process wrote but could not have acknowledged."""
-    known = {record.file for record in kept}
-    for path in (folder / CHECKPOINTS).glob("*") if (folder / CHECKPOINTS).is_dir() else ():
-        if path.name not in known:
-            path.unlink(missing_ok=True)  # a worker that outlives a killed driver for a moment may rename it
+        Returns the ends of runs whose design failed already here; they are stored, but not told yet.
+        """
+        wanted, names = self._machine.strategy, cohort_names(groups)
+        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self.choice(key), wanted)]
+        if new:
+            self._listen(
+                Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
+            )
+        failed = []
+        for message in self._pool.run([self.job(groups[key], work="measure") for key in new], at_most=1):
+            keep(self._store, self._folder, message)
+            if isinstance(message, RunEnded):
+                failed.append(message)
+            elif isinstance(message, Measured):
+                key = message.choice.cohort
+                self._choices[key, message.choice.device] = message.choice
+                strategy = "fused" if wanted == "fused" and not message.choice.reason else message.choice.strategy
+                self._listen(Note(text=told(names[key], len(groups[key]), message.choice, strategy)))
+            else:
+                self._listen(message)
+        return failed
 
+    def strategies(self, groups: Cohorts) -> dict[str, Strategy]:
+        """How every cohort is trained."""
+        names = cohort_names(groups)
+        return {key: strategy_for(names[key], self.choice(key), self._machine.strategy) for key in groups}
 
-def resumable(run: Run, kept: list[CheckpointRecord]) -> tuple[CheckpointRecord, ...]:
-    """The states that the run may continue from, furthest first: its own, or a shorter run's on the same path."""
-    usable = [record for record in kept if record.trajectory == run.trajectory and record.epoch <= run.epochs]
-    return tuple(sorted(usable, key=lambda record: -record.epoch))
+    def begun(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> Begun:
+        """What is about to be trained."""
+        names = cohort_names(groups)
+        runs = {}
+        for key, some in groups.items():
+            strategy = strategies.get(key, "loop")
+            for run in some:
+                states = self._resumable(run)
+                runs[run.identity] = Starting(
+                    label=run.label,
+                    cohort=names[key],
+                    trajectory=run.trajectory,
+                    epochs=run.epochs,
+                    done=states[0].epoch if states else 0,
+                    strategy=strategy,
+                    cost=self._cost(key, strategy),
+                )
+        batch = next((run.batch for run in self._plan.runs.values()), 1)
+        return Begun(
+            runs=runs,
+            steps=-(-self._plan.data.sizes["train"] // batch),
+            stored=len(self._plan.runs) - len(runs),
+            workers=workers,
+        )
 
+    def _cost(self, key: str, strategy: Strategy) -> float:
+        """Milliseconds for a step of a run, as far as they were measured; for the others the mean of what is known."""
+        choice = self.choice(key)
+        if choice is None:
+            known = [each.fused_ms or each.loop_ms for each in self._choices.values()]
+            return sum(known) / len(known) if known else 1.0
+        return choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms
 
-def keep(store: Store, folder: Path, message: Message) -> None:
-    """Store what a message carries, one transaction each; then drop the states that it made superfluous."""
-    if isinstance(message, Stop):
-        raise TiebreakError(message.text)
-    superfluous: list[CheckpointRecord] = []
-    with store.transaction():
-        if isinstance(message, EpochDone):
-            store.add_epoch(message.record)
-            store.add_checkpoint(message.checkpoint)
-            superfluous = _older(store, message.checkpoint.identity, message.checkpoint.epoch - 1)
-        elif isinstance(message, RunEnded):
-            store.add_run(message.record)
-            for final in message.finals:
-                store.add_final(final)
-            superfluous = _older(store, message.record.identity, message.record.epoch)
-        elif isinstance(message, Shown):
-            for exhibit in message.exhibits:
-                store.add_exhibit(exhibit)
-        for record in superfluous:
-            store.drop_checkpoint(record)
-    for record in superfluous:
-        (folder / CHECKPOINTS / record.file).unlink(missing_ok=True)
+    def job(self, runs: Sequence[Run], strategy: Strategy = "loop", work: Literal["train", "measure"] = "train") -> Job:
+        """Training, or timing, of runs of one cohort."""
+        return self._job(runs, work=work, strategy=strategy)
 
+    def job_to_show(self, run: Run, examples: Iterable[int]) -> Job:
+        """The exhibits of a finished run."""
+        return self._job([run], work="show", examples=tuple(examples))
 
-def _older(store: Store, identity: str, epoch: int) -> list[CheckpointRecord]:
-    """A run keeps its last two states while it trains, the second in case the first is damaged, and one at its end."""
-    return [record for record in store.checkpoints() if record.identity == identity and record.epoch < epoch]
+    def _job(self, runs: Sequence[Run], **more: Any) -> Job:
+        machine = self._machine
+        return Job(
+            runs=tuple(run.model_dump(mode="json") for run in runs),
+            folder=str(self._folder),
+            data_dir=str(machine.data_dir.resolve()) if machine.data_dir else None,
+            device=machine.device,
+            designs_from=self._plan.designs_from,
+            checkpoints=tuple(self._resumable(run) for run in runs),
+            **more,
+        )
+
+    def _resumable(self, run: Run) -> tuple[CheckpointRecord, ...]:
+        return resumable(run, self._states.get(run.trajectory, []))
+
+    def work(self, jobs: Sequence[Job]) -> None:
+        """Have the jobs done; keep and tell what the workers say."""
+        for message in self._pool.run(jobs):
+            keep(self._store, self._folder, message)
+            self._listen(message)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from tiebreak.layers.dropout import dropouts
+from tiebreak.layers.batchnorm import BatchNorm
+from tiebreak.layers.dropout import Dropout, dropouts
 from tiebreak.names import HYPERS
 from tiebreak.runs import Run
 from tiebreak.tasks.interface import Hypers, Network, Split, Task
@@ -23,8 +24,9 @@ class State:
     """Everything that belongs to a run and changes: checkpointed whole. Tensors are the network's own."""
 
     params: dict[str, Tensor]
-    buffers: dict[str, Tensor]
+    buffers: dict[str, Tensor]  # and parameters that are not trained
     slots: dict[str, Slots]  # parameter -> the update rule's memory of it
+    rates: dict[str, Tensor]  # dropout rates by buffer: they never change, and so are in no checkpoint
     epoch: int = 0  # epochs completed
     steps: int = 0  # steps completed
 
@@ -42,12 +44,25 @@ def initial_state(network: nn.Module, run: Run) -> State:
         layer.rate.fill_(rate or 0.0)
     params = {name: parameter.detach() for name, parameter in network.named_parameters() if parameter.requires_grad}
     hypers = hyper_tensors(run, next(iter(params.values())))
-    kept = network.state_dict()
+    frozen = {name: parameter.data for name, parameter in network.named_parameters() if name not in params}
     return State(
         params=params,
-        buffers={name: buffer for name, buffer in network.named_buffers() if name in kept},
+        buffers=frozen | {name: buffer for name, buffer in network.named_buffers() if not _set_by_step(network, name)},
         slots={name: empty_slots(run.optimiser.kind, param, hypers) for name, param in params.items()},
+        rates={name: buffer for name, buffer in network.named_buffers() if _is_rate(network, name)},
     )
+
+
+def _is_rate(network: nn.Module, buffer: str) -> bool:
+    layer, _, name = buffer.rpartition(".")
+    return name == "rate" and isinstance(network.get_submodule(layer), Dropout)
+
+
+def _set_by_step(network: nn.Module, buffer: str) -> bool:
+    """Whether a buffer is set anew at every step, and so is no state."""
+    layer, _, name = buffer.rpartition(".")
+    owner = network.get_submodule(layer)
+    return isinstance(owner, Dropout) or (isinstance(owner, BatchNorm) and name == "weights")
 
 
 def loss_and_gradient(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from typing import TextIO
 
 import torch
@@ -17,8 +18,15 @@ from tiebreak.errors import TiebreakError
 from tiebreak.results.record import RunRecord
 from tiebreak.runs import Run
 from tiebreak.train.cohort import train
+from tiebreak.train.measure import measure
 from tiebreak.train.messages import Job, Message, Note, RunEnded, Stop, decode_job, encode
 from tiebreak.train.show import show
+
+WORK: dict[str, Callable[[Job, Callable[[Message], None]], Iterator[Message]]] = {
+    "train": train,
+    "measure": lambda job, send: measure(job),
+    "show": lambda job, send: show(job),
+}
 
 
 def work(job: Job, out: TextIO) -> None:
@@ -29,25 +37,30 @@ def work(job: Job, out: TextIO) -> None:
         out.flush()
 
     try:
-        for message in train(job, send) if job.examples is None else show(job):
+        for message in WORK[job.work](job, send):
             send(message)
     except BrokenPipeError:
         raise
     except (TiebreakError, OSError) as error:
         send(Stop(text=str(error)))
     except Exception as error:
-        send(_failure(job, error))
+        for message in _failure(job, error):
+            send(message)
 
 
-def _failure(job: Job, error: Exception) -> Message:
-    """What a design's exception means: the run failed, or a finished run cannot be shown."""
-    run = Run.model_validate(job.run)
+def _failure(job: Job, error: Exception) -> Iterator[Message]:
+    """What a design's exception means: the runs failed, or a finished run cannot be shown."""
     where = traceback.extract_tb(error.__traceback__)[-1]
     reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
-    if job.examples is not None:
-        return Note(text=f"{run.label}: no exhibits: {reason}")
-    record = RunRecord(identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason)
-    return RunEnded(record=record)
+    for content in job.runs:
+        run = Run.model_validate(content)
+        if job.work == "show":
+            yield Note(text=f"{run.label}: no exhibits: {reason}")
+        else:
+            record = RunRecord(
+                identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason
+            )
+            yield RunEnded(record=record)
 
 
 def main() -> None:

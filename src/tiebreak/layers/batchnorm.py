@@ -1,0 +1,150 @@
+"""Batch normalisation as a pure function of input, parameters and buffers, so that it vmaps.
+
+    y = (x - m) / sqrt(s + eps) * weight + bias
+    m, s mean and biased variance of x over the rows that count and over space, per channel
+
+x [B, C, ...]; m, s, weight, bias [C]. In evaluation m and s are the running statistics instead. Numbers, parameters and
+buffers are those of nn.BatchNorm1d, 2d and 3d, with two differences. Training changes no buffer: the new running values
+are left for `fresh_statistics`, since vmap cannot write into what it maps over. And a partial batch is padded with rows
+of weight 0, which must not count: the buffer `weights` holds the example weights [B] of the batch, or a single number
+when all rows count. Which of the two it is, its number of axes says, before any value is known.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+
+from tiebreak.errors import TiebreakError
+
+KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+class BatchNorm(nn.Module):
+    """The layer. `momentum` None averages all batches alike; without `track` the batch's own statistics serve."""
+
+    weight: nn.Parameter | None
+    bias: nn.Parameter | None
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    weights: Tensor
+
+    def __init__(
+        self, channels: int, *, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track: bool = True
+    ) -> None:
+        super().__init__()
+        self.eps, self.momentum = eps, momentum
+        self.register_parameter("weight", nn.Parameter(torch.ones(channels)) if affine else None)
+        self.register_parameter("bias", nn.Parameter(torch.zeros(channels)) if affine else None)
+        self.register_buffer("running_mean", torch.zeros(channels) if track else None)
+        self.register_buffer("running_var", torch.ones(channels) if track else None)
+        self.register_buffer("num_batches_tracked", torch.tensor(0) if track else None)
+        self.register_buffer("weights", torch.tensor(1.0), persistent=False)
+        # The statistics that the last forward left, and the running mean that it started from.
+        self.fresh: tuple[Tensor, dict[str, Tensor]] | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x normalised. In training mode the new running statistics are left in `fresh`."""
+        shape = (-1,) + (1,) * (x.ndim - 2)  # of what belongs to a channel
+        if self.running_mean is None or self.running_var is None:
+            _, centred, variance, _ = self._moments(x, shape)
+        elif self.training:
+            mean, centred, variance, correction = self._moments(x, shape)
+            self._move(self.running_mean, mean.detach(), (variance * correction).detach())
+        else:
+            centred, variance = x - self.running_mean.view(shape), self.running_var
+        scale = (variance + self.eps).rsqrt()
+        y = centred * (scale if self.weight is None else scale * self.weight).view(shape)
+        return y if self.bias is None else y + self.bias.view(shape)
+
+    def _moments(self, x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor | float]:
+        """Mean [C], x - mean, biased variance [C], and the factor that makes the variance unbiased."""
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        size = x.numel() // x.shape[1]
+        if size == 1:
+            raise ValueError("batch normalisation needs more than one value per channel; use larger batches")
+        if self.weights.ndim == 0:
+            mean = x.mean(axes)
+            centred = x - mean.view(shape)
+            return mean, centred, centred.square().mean(axes), size / (size - 1)
+        if len(self.weights) != len(x):
+            raise ValueError(
+                f"batch normalisation of {len(x)} rows in a batch of {len(self.weights)} examples cannot tell which are"
+                " padding; keep the examples on the first axis"
+            )
+        real = (self.weights != 0).to(x.dtype)
+        count = real.sum() * (size // len(x))
+        share = (real / count).view(-1, 1, *shape[1:])
+        mean = (x * share).sum(axes)
+        centred = x - mean.view(shape)
+        # A single real value has no unbiased variance; 0 for it spares the run a NaN that would never leave it.
+        return mean, centred, (centred.square() * share).sum(axes), count / (count - 1).clamp(min=1)
+
+    def _move(self, start: Tensor, mean: Tensor, variance: Tensor) -> None:
+        """Leave the running statistics after a batch with this mean and unbiased variance."""
+        # A layer called twice in one pass moves twice, as torch's does. The next pass starts from another tensor, or
+        # finds nothing left here.
+        again = self.fresh is not None and self.fresh[0] is start
+        before = self.fresh[1] if self.fresh and again else {name: getattr(self, name) for name in STATISTICS}
+        batches = before["num_batches_tracked"] + 1
+        factor = 1 / batches.to(mean.dtype) if self.momentum is None else self.momentum
+        after = {
+            "running_mean": before["running_mean"] * (1 - factor) + mean * factor,
+            "running_var": before["running_var"] * (1 - factor) + variance * factor,
+            "num_batches_tracked": batches,
+        }
+        self.fresh = start, after
+
+
+def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
+    """The layers of a network by their full names."""
+    return {name: layer for name, layer in network.named_modules() if isinstance(layer, BatchNorm)}
+
+
+def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
+    """Tell every layer the example weights [B] of the batch that comes next, or that all its rows count."""
+    for layer in batchnorms(network).values():
+        layer.weights = layer.weights.new_ones(()) if weights is None else weights
+
+
+def fresh_statistics(network: nn.Module) -> dict[str, Tensor]:
+    """The running statistics after the last forward in training mode, by the full names of their buffers; once.
+
+    Under vmap or grad, ask inside the transformed function and return them from it.
+    """
+    found: dict[str, Tensor] = {}
+    for name, layer in batchnorms(network).items():
+        if layer.fresh is not None:
+            found |= {f"{name}.{key}" if name else key: value for key, value in layer.fresh[1].items()}
+            layer.fresh = None
+    return found
+
+
+def swap_batchnorm(network: nn.Module) -> None:
+    """Replace every `nn.BatchNorm1d`, 2d and 3d by ours, in place, with its parameters and buffers.
+
+    Relatives that would change their buffers in place are refused: vmap cannot do that.
+    """
+    swapped: dict[nn.Module, BatchNorm] = {}  # a layer in two places stays one layer
+    for name, layer in list(network.named_modules(remove_duplicate=False)):
+        if name and type(layer) in KINDS:
+            ours = swapped.setdefault(layer, _ours(layer))
+            parent, _, own_name = name.rpartition(".")
+            setattr(network.get_submodule(parent), own_name, ours)
+        elif isinstance(layer, _NormBase) and (isinstance(layer, _BatchNorm) or layer.track_running_stats):
+            raise TiebreakError(
+                f"{name or 'the network'} is an nn.{type(layer).__name__}, whose running statistics cannot be kept per"
+                " run; use nn.BatchNorm1d, 2d or 3d, or a normalisation without running statistics"
+            )
+
+
+def _ours(layer: nn.Module) -> BatchNorm:
+    assert isinstance(layer, _BatchNorm)
+    ours = BatchNorm(layer.num_features, eps=layer.eps, momentum=layer.momentum, affine=False, track=False)
+    ours.weight, ours.bias = layer.weight, layer.bias
+    for name in STATISTICS:
+        setattr(ours, name, getattr(layer, name))
+    return ours.train(layer.training)

@@ -1,0 +1,84 @@
+"""The matrix product of many small networks on a GPU.
+
+    c[r] = a[r] b[r]   or, for plain SGD,   c[r] = c[r] - rate[r] a[r] b[r]   in place
+
+a [n, M, K], b [n, K, N], any strides. The libraries choose poor kernels for the thin shapes of small networks (8 rows
+times 576 x 320 weights: 54 microseconds for 100 runs where memory allows 18, and this one takes 24). Blocks depend on
+M, N and K only: a run's numbers do not depend on how many others there are. A gradient that is such a product is never
+stored: the second form subtracts it from the parameter. Products are computed as three TF32 products (the two
+halves of each number, the smallest of the four terms left out): the precision of float32 at the tensor cores' speed.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+# ruff: noqa: PLR0913, PLR0917
+
+
+@triton.jit
+def _product(
+    a, b, c, rate, a_run, a_m, a_k, b_run, b_k, b_n, c_run, c_m, c_n,
+    M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
+    DESCEND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    tiles_n = tl.cdiv(N, BN)
+    tiles = tl.cdiv(M, BM) * tiles_n
+    tile, run = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
+    m = tile // tiles_n * BM + tl.arange(0, BM)
+    n = tile % tiles_n * BN + tl.arange(0, BN)
+    a += run * a_run
+    b += run * b_run
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        left = tl.load(a + m[:, None] * a_m + k[None, :] * a_k, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
+        right = tl.load(b + k[:, None] * b_k + n[None, :] * b_n, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
+        total = tl.dot(left, right, total, input_precision="tf32x3")
+    where = c + run * c_run + m[:, None] * c_m + n[None, :] * c_n
+    inside = (m < M)[:, None] & (n < N)[None, :]
+    if DESCEND:
+        total = tl.load(where, mask=inside, other=0.0) - tl.load(rate + run) * total
+    tl.store(where, total, mask=inside)
+
+
+def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
+    """Blocks follow from M, N and K alone; measured on an H200 for the shapes of small networks."""
+    runs, rows, inner = a.shape
+    columns = b.shape[2]
+    m, n = _side(rows, 32 if inner <= 16 or rate is not None else 64), _side(columns, 64)
+    k = _side(inner, 32)
+    warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
+    stages = 3 if rate is not None else 4
+    _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
+        a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
+        rate is not None, m, n, k, num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+
+
+def _side(size: int, most: int) -> int:
+    return min(most, max(16, int(triton.next_power_of_2(size))))
+
+
+@torch.library.custom_op("tiebreak::product", mutates_args=())
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """a b of every run."""
+    c = a.new_empty(a.shape[0], a.shape[1], b.shape[2])
+    _launch(a, b, c, None)
+    return c
+
+
+@product.register_fake
+def _(a: Tensor, b: Tensor) -> Tensor:
+    return a.new_empty(a.shape[0], a.shape[1], b.shape[2])
+
+
+def descend(param: Tensor, a: Tensor, b: Tensor, rate: Tensor) -> None:
+    """param - rate a b, in place: param [n, M, N], rate n numbers."""
+    _launch(a, b, param, rate)
+
+
+OP = torch.ops.tiebreak.product.default  # what a graph calls

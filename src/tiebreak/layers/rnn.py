@@ -1,0 +1,128 @@
+"""Recurrent layers in two forms: torch's own kernels for a run alone, and plain products that vmap and trace.
+
+    h_t = f(W_ih x_t + b_ih + W_hh h_{t-1} + b_hh)          f tanh, relu or sigmoid
+
+x [B, T, I] inputs, h [B, H] state; B batch, T time, I inputs, H hidden. The plain form projects the inputs of all steps
+in one product and leaves only W_hh h to the loop over time. Torch's kernels have no vmap rule, so `plain` says which
+form a layer takes: explicitly, because a layer cannot see who calls it. Parameters, their names and initial values are
+those of `nn.RNN` with batch_first, whose subclass this is: that keeps them in the one block which cuDNN wants.
+
+Rows may end early: past `lengths` the state stands still and the outputs are 0, which is what packing computes. The
+backward direction walks from T - 1 down, so standing still also makes it start at a row's last real element.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Generic, TypeVar, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from tiebreak.errors import TiebreakError
+
+Whole = TypeVar("Whole")  # a state as torch's layer takes it: h, or (h, c)
+Parts = tuple[Tensor, ...]  # the same as a tuple in any case; the first part is also the output
+
+NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
+
+
+class Recurrent(nn.RNNBase, Generic[Whole]):
+    """Forms, directions and lengths. A subclass says how one step goes, and is the layer of torch of the same kind."""
+
+    plain = False  # which form; set by `use_plain_cells`
+    native = True  # whether torch has a kernel for this layer
+    memories = 1  # parts of a state
+
+    @abstractmethod
+    def advance(self, drive: Tensor, parts: Parts, weight: Tensor) -> Parts:
+        """The state after one step. `drive` [B, gates * H] is W_ih x + b_ih + b_hh, `weight` is W_hh."""
+
+    def forward(self, x: Tensor, state: Whole | None = None, lengths: Tensor | None = None) -> tuple[Tensor, Whole]:
+        """x [B, T, I] to outputs [B, T, H * directions] and the last state, each part [layers * directions, B, H].
+
+        `lengths` [B], each from 1 to T: how many elements of a row are real.
+        """
+        if self.plain or not self.native:
+            return self._plain(x, state, lengths)
+        if lengths is None:
+            return super().forward(x, state)  # type: ignore[no-any-return]
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, last = super().forward(packed, state)
+        return pad_packed_sequence(outputs, batch_first=True, total_length=x.shape[1])[0], last
+
+    def cell(self, x: Tensor, state: Whole | None = None) -> tuple[Tensor, Whole]:
+        """One step, for decoders: x [B, I] to the output [B, H] and the next state. In either form a few products."""
+        if self.bidirectional:
+            raise TiebreakError("a bidirectional layer has no single step: its backward half starts at the end")
+        outputs, last = self._plain(x.unsqueeze(1), state, None)
+        return outputs.squeeze(1), last
+
+    def _plain(self, x: Tensor, state: Whole | None, lengths: Tensor | None) -> tuple[Tensor, Whole]:
+        first = self._parts(state, x)
+        x = x.transpose(0, 1)  # time first: what one step needs lies together
+        real = None  # [T, B, 1]
+        if lengths is not None:
+            real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
+        last: list[Parts] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for suffix in ("", "_reverse") if self.bidirectional else ("",):
+                start = tuple(part[len(last)] for part in first)
+                output, parts = self._scan(x, start, f"l{layer}{suffix}", real)
+                outputs.append(output)
+                last.append(parts)
+            x = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
+        stacked = tuple(torch.stack(part) for part in zip(*last, strict=True))
+        return x.transpose(0, 1), cast(Whole, stacked if self.memories > 1 else stacked[0])
+
+    def _parts(self, state: Whole | None, x: Tensor) -> Parts:
+        if state is None:
+            directions = 2 if self.bidirectional else 1
+            return (x.new_zeros(self.num_layers * directions, len(x), self.hidden_size),) * self.memories
+        return (state,) if isinstance(state, Tensor) else cast(Parts, state)
+
+    def _scan(self, x: Tensor, parts: Parts, name: str, real: Tensor | None) -> tuple[Tensor, Parts]:
+        """One layer in one direction: x [T, B, I] to outputs [T, B, H] and the state after the last step."""
+        bias = getattr(self, f"bias_ih_{name}") + getattr(self, f"bias_hh_{name}")
+        drives = F.linear(x, getattr(self, f"weight_ih_{name}"), bias).unbind(0)
+        weight = getattr(self, f"weight_hh_{name}")
+        runs_on = real.unbind(0) if real is not None else ()
+        outputs = list(drives)
+        steps = range(len(drives))
+        for step in reversed(steps) if name.endswith("_reverse") else steps:
+            new = self.advance(drives[step], parts, weight)
+            if runs_on:
+                new = tuple(torch.where(runs_on[step], after, before) for after, before in zip(new, parts, strict=True))
+            parts = new
+            outputs[step] = parts[0]
+        stacked = torch.stack(outputs)
+        return stacked if real is None else torch.where(real, stacked, 0.0), parts
+
+
+class Rnn(Recurrent[Tensor], nn.RNN):  # type: ignore[misc]  # `forward` takes lengths where torch's takes packed input
+    """The simplest recurrent layer; its state is h [layers * directions, B, H]. The sigmoid is plain in either form."""
+
+    def __init__(
+        self, inputs: int, hidden: int, nonlinearity: str = "tanh", *, bidirectional: bool = False, layers: int = 1
+    ) -> None:
+        native = nonlinearity != "sigmoid"  # torch knows tanh and relu, and refuses the rest
+        name = nonlinearity if native else "tanh"
+        super().__init__(
+            inputs, hidden, num_layers=layers, nonlinearity=name, bidirectional=bidirectional, batch_first=True
+        )
+        self.native = native
+        self.nonlinearity = nonlinearity
+
+    def advance(self, drive: Tensor, parts: Parts, weight: Tensor) -> Parts:
+        """h_t from W_ih x_t + b_ih + b_hh and h_{t-1}."""
+        return (NONLINEARITIES[self.nonlinearity](drive + F.linear(parts[0], weight)),)
+
+
+def use_plain_cells(network: nn.Module, on: bool) -> None:
+    """Switch every recurrent layer of a network to the plain form, which vmaps and traces, or back to torch's own."""
+    for layer in network.modules():
+        if isinstance(layer, Recurrent):
+            layer.plain = on
