@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench slow-test gpu-test browser-test clean help
+.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -31,6 +31,9 @@ check: $(STAMP) ## lint and strict types
 
 bench: $(STAMP) ## measure our training loop against a bare PyTorch loop, in one process
 	@$(BIN)/python benchmarks/overhead.py
+
+gpu-bench: $(STAMP) ## what fusing gains on a CUDA device
+	@$(BIN)/python benchmarks/fused.py gpu
 
 slow-test: $(STAMP) ## the tests that take minutes
 	@$(BIN)/python -m pytest -q -m slow
