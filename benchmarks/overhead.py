@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import timing
+from peers.network import Plain
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
 from tiebreak.plan import make_plan
@@ -32,30 +33,7 @@ from tiebreak.train.loop import train_epoch
 from tiebreak.train.messages import Job, decode, encode
 from tiebreak.train.step import initial_state
 
-DESIGNS = {"pool": (1, 2), "strided": (2, 1)}  # stride of the convolutions, side of the pooling
-
-
-class Bare(nn.Module):
-    """The network of SPEC.md 3a as anyone would write it."""
-
-    def __init__(self, stride: int, pool: int, rate: float) -> None:
-        super().__init__()
-        self.pool = pool
-        self.conv1 = nn.Conv2d(1, 8, 3, stride=stride, padding=1)
-        self.conv2 = nn.Conv2d(8, 16, 3, stride=stride)
-        self.hidden1 = nn.Linear(576, 320)
-        self.dropout = nn.Dropout(rate)
-        self.hidden2 = nn.Linear(320, 120)
-        self.out = nn.Linear(120, 10)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits."""
-        x = F.relu(self.conv1(x))
-        x = F.max_pool2d(x, 2) if self.pool == 2 else x
-        x = F.relu(self.conv2(x))
-        x = F.max_pool2d(x, 2) if self.pool == 2 else x
-        x = self.dropout(F.relu(self.hidden1(x.flatten(1))))
-        return self.out(F.relu(self.hidden2(x)))  # type: ignore[no-any-return]
+DESIGNS = {"pool": 2, "strided": 1}  # side of the pooling
 
 
 def bare_epoch(network: nn.Module, optimiser: torch.optim.Optimizer, split: Split, order: torch.Tensor) -> float:
@@ -70,12 +48,12 @@ def bare_epoch(network: nn.Module, optimiser: torch.optim.Optimizer, split: Spli
     return total
 
 
-def check_equal(run: Run, split: Split, stride: int, pool: int) -> None:
+def check_equal(run: Run, split: Split, pool: int) -> None:
     """Train both for an epoch in float64 without dropout, from the same start in the same order."""
     still = run.model_copy(update={"hypers": {**run.hypers, "dropout": 0.0}})
     split = {"images": split["images"].double(), "labels": split["labels"]}
     network = design_network(still).double()
-    bare = Bare(stride, pool, 0.0).double()
+    bare = Plain(pool, nn.Dropout(0.0), 10).double()
     bare.load_state_dict(network.state_dict())
     train_epoch(
         catalog.TASKS["classify"], network, still, initial_state(network, still), split, lambda share, steps: None
@@ -95,8 +73,8 @@ def design_network(run: Run) -> nn.Module:
     )
 
 
-def loop_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> dict[str, object]:
-    task, network, bare = catalog.TASKS["classify"], design_network(run), Bare(*shape, 0.7)
+def loop_ratio(run: Run, split: Split, pool: int, rounds: int) -> dict[str, object]:
+    task, network, bare = catalog.TASKS["classify"], design_network(run), Plain(pool, nn.Dropout(0.7), 10)
     state = initial_state(network, run)
     optimiser = torch.optim.SGD(bare.parameters(), lr=run.setting["lr"])
     count = len(split["labels"])
@@ -110,9 +88,9 @@ def loop_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> d
     return row("loop", run, timing.interleaved(ours, peer, rounds), count / run.batch)
 
 
-def whole_ratio(run: Run, split: Split, shape: tuple[int, int], rounds: int) -> dict[str, object]:
+def whole_ratio(run: Run, split: Split, pool: int, rounds: int) -> dict[str, object]:
     """A whole run as the worker does it and the driver stores it, against bare epochs."""
-    bare, count = Bare(*shape, 0.7), len(split["labels"])
+    bare, count = Plain(pool, nn.Dropout(0.7), 10), len(split["labels"])
     optimiser = torch.optim.SGD(bare.parameters(), lr=run.setting["lr"])
 
     def ours() -> None:
@@ -152,11 +130,11 @@ def main() -> None:
     plan = make_plan(Study.load("pooling").quickened().changed(seeds=1), None)
     task = catalog.TASKS["classify"]
     rows = []
-    for arm, shape in DESIGNS.items():
+    for arm, pool in DESIGNS.items():
         run = plan.runs[plan.arm(arm).run({"lr": 0.1}, 0)].model_copy(update={"evaluations": ({},)})
         split = task.split(task.load(run.data, None), "train", run.options, {})
-        check_equal(run, split, *shape)
-        rows += [ratio(run, split, shape, arguments.rounds) for ratio in (loop_ratio, whole_ratio)]
+        check_equal(run, split, pool)
+        rows += [ratio(run, split, pool, arguments.rounds) for ratio in (loop_ratio, whole_ratio)]
     for item in rows:
         print(f"{item['case']}: ours {item['ours_ms']} ms/step, bare {item['peer_ms']} ms/step, ratio {item['ratio']}")
     if arguments.save:

@@ -15,7 +15,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiebreak.layers.conv import chunk_of, conv, conv_input_gradient, conv_weight_gradient
+from tiebreak.layers.stacked_conv import chunk_of, conv, conv_input_gradient, conv_weight_gradient
 
 # rows, channels in and out, height and width, kernel, stride, padding, dilation
 CONVOLUTIONS = {

@@ -10,7 +10,7 @@ import torch
 from small_study import network_of, one_run, split_of, write_data
 
 from tiebreak import catalog
-from tiebreak.layers.conv import StackedConv2d, stack_convolutions
+from tiebreak.layers.stacked_conv import StackedConv2d, stack_convolutions
 from tiebreak.runs import Run
 from tiebreak.train.feed import epoch_feed, mapped
 from tiebreak.train.fused import Fused, Stack

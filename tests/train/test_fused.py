@@ -13,9 +13,9 @@ from small_study import network_of, one_run, one_thread, split_of, write_data
 from torch import Tensor, nn
 
 from tiebreak import catalog
-from tiebreak.layers.conv import StackedConv2d
 from tiebreak.layers.dropout import dropouts
 from tiebreak.layers.lstm import Lstm
+from tiebreak.layers.stacked_conv import StackedConv2d
 from tiebreak.runs import Run
 from tiebreak.train import checkpoint, fused
 from tiebreak.train.fused import Fused, Stack

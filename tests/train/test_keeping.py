@@ -6,15 +6,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from made_up import ended, epoch_done, state
 from small_study import one_run, one_thread, write_data
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.check import CHECKPOINTS
-from tiebreak.results.record import CheckpointRecord, Choice, EpochRecord, FinalRecord, RunRecord
+from tiebreak.results.record import Choice
 from tiebreak.results.store import Store
 from tiebreak.runs import Run
 from tiebreak.train.keeping import keep, resumable
-from tiebreak.train.messages import EpochDone, Measured, Note, RunEnded, Stop
+from tiebreak.train.messages import EpochDone, Measured, Note, Stop
 
 
 @pytest.fixture(name="data")
@@ -27,31 +28,6 @@ def _data(tmp_path: Path) -> Iterator[Path]:
 def _store(tmp_path: Path) -> Iterator[Store]:
     with closing(Store.create(tmp_path)) as store:
         yield store
-
-
-def state(run: Run, epoch: int) -> CheckpointRecord:
-    return CheckpointRecord(
-        identity=run.identity,
-        trajectory=run.trajectory,
-        epoch=epoch,
-        file=f"{run.identity}-{epoch}.safetensors",
-        sha256="",
-    )
-
-
-def epoch_done(run: Run, epoch: int) -> EpochDone:
-    record = EpochRecord(trajectory=run.trajectory, epoch=epoch, metrics={}, seconds={})
-    return EpochDone(records=(record,), checkpoints=(state(run, epoch),))
-
-
-def ended(run: Run, record: dict[str, object], evaluations: tuple[str, ...] = ()) -> RunEnded:
-    return RunEnded(
-        record=RunRecord(identity=run.identity, trajectory=run.trajectory, **record),  # type: ignore[arg-type]
-        finals=tuple(
-            FinalRecord(identity=run.identity, evaluation=name, metrics={}, outcomes={}, seconds=0.0)
-            for name in evaluations
-        ),
-    )
 
 
 def kept_epochs(store: Store, folder: Path) -> list[int]:

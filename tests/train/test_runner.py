@@ -7,18 +7,18 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from made_up import ended, epoch_done, state
 from small_study import cohort_job, contents, epochs_in, one_arm, one_thread, worker_processes, write_data
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan import make_plan
 from tiebreak.results.check import CHECKPOINTS, check
-from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord
 from tiebreak.results.store import Store
 from tiebreak.runs import PLAN_FILE, Plan, Run
 from tiebreak.train.cohort import train
 from tiebreak.train.cohorts import Wanted
 from tiebreak.train.keeping import keep
-from tiebreak.train.messages import Begun, EpochDone, Message, RunEnded
+from tiebreak.train.messages import Begun, EpochDone, Message
 from tiebreak.train.runner import Machine, missing, train_plan
 
 EVALUATED = [
@@ -37,31 +37,6 @@ def _data(tmp_path: Path) -> Iterator[Path]:
 def _store(tmp_path: Path) -> Iterator[Store]:
     with closing(Store.create(tmp_path)) as store:
         yield store
-
-
-def state(run: Run, epoch: int) -> CheckpointRecord:
-    return CheckpointRecord(
-        identity=run.identity,
-        trajectory=run.trajectory,
-        epoch=epoch,
-        file=f"{run.identity}-{epoch}.safetensors",
-        sha256="",
-    )
-
-
-def epoch_done(run: Run, epoch: int) -> EpochDone:
-    record = EpochRecord(trajectory=run.trajectory, epoch=epoch, metrics={}, seconds={})
-    return EpochDone(records=(record,), checkpoints=(state(run, epoch),))
-
-
-def ended(run: Run, record: dict[str, object], evaluations: tuple[str, ...] = ()) -> RunEnded:
-    return RunEnded(
-        record=RunRecord(identity=run.identity, trajectory=run.trajectory, **record),  # type: ignore[arg-type]
-        finals=tuple(
-            FinalRecord(identity=run.identity, evaluation=name, metrics={}, outcomes={}, seconds=0.0)
-            for name in evaluations
-        ),
-    )
 
 
 def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:

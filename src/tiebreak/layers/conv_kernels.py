@@ -1,4 +1,4 @@
-"""The ops of `conv` on a GPU. Nothing is unfolded in memory; inputs are read straight from the images.
+"""The ops of `stacked_conv` on a GPU. Nothing is unfolded in memory; inputs are read straight from the images.
 
     forward           y[o, n]   = bias[o] + sum over c, p, q of  weight[o, c, p, q]  x at (c, n, p, q)
     input gradient    dx[c, n]  =           sum over o, p, q of  weight[o, c, p, q]  dy at (o, n, p, q)

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from tiebreak.layers.conv import stack_convolutions
 from tiebreak.layers.rnn import use_plain_cells
+from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.runs import Run
 from tiebreak.tasks.interface import Split, Task
 from tiebreak.train.evaluate import Evaluation

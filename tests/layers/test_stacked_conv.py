@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tiebreak.layers.conv import (
+from tiebreak.layers.stacked_conv import (
     PARTS,
     StackedConv2d,
     chunk_of,
