@@ -280,6 +280,37 @@ def use(
 
 
 @app.command()
+def cost(
+    part: Annotated[str | None, typer.Argument(metavar="[PART]", help="A layer or design; none: list them.")] = None,
+    vary: Annotated[str | None, typer.Option(metavar="L=256..4096", help="A variable and its range.")] = None,
+    against: Annotated[str | None, typer.Option(metavar="OTHER", help="Another part, on the same plot.")] = None,
+    given: Annotated[list[str] | None, typer.Option("--set", metavar="D=64", help="A variable's value.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The plot as .svg or .png.")] = None,
+    measure: Annotated[bool, typer.Option("--measure/--no-measure", help="Count and time the real thing.")] = True,
+) -> None:
+    """Show what a layer or design costs: by formula, counted and timed, and how that grows in a variable."""
+    from tiebreak import costing
+
+    asked = costing.Asked(part=part, vary=vary, against=against, given=given or (), out=out, measured=measure)
+    costing.show(_console(), asked)
+
+
+@app.command()
+def claims(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show every claim of the reports with its verdict now: identities are computed, studies named."""
+    from tiebreak import claims as ledger
+    from tiebreak import identities
+    from tiebreak.report import claim_table
+    from tiebreak.study_file import builtin_names
+
+    found = ledger.standings(identities.outcomes(), builtin_names())
+    if json:
+        print(ledger.to_json(found))
+    else:
+        claim_table.print_claims(_console(), found)
+
+
+@app.command()
 def new(name: Annotated[str, typer.Argument(help="The study's name: letters, digits, - and _.")]) -> None:
     """Write NAME.toml, a commented study file to start from."""
     import tomllib

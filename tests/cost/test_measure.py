@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import time
+
+import pytest
+import torch
 from torch import nn
 
-from tiebreak.cost import measure
+from tiebreak.cost import measure, workloads
+from tiebreak.cost.parts import PARTS
 from tiebreak.models.interfaces import Images
 
 SHAPE = Images(channels=1, height=4, width=4, classes=3)
@@ -41,3 +46,64 @@ def test_counting_activations_leaves_the_network_as_it_was() -> None:
 
 def test_a_step_takes_time() -> None:
     assert measure.step_seconds(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), SHAPE, 4) > 0
+
+
+def test_counting_leaves_the_mode_as_it_was_when_the_network_raises() -> None:
+    network = nn.Linear(3, 3)
+    with pytest.raises(RuntimeError):
+        measure.forward_flops(network, SHAPE)
+    assert network.training
+
+
+def test_peak_memory_is_what_is_held_at_once() -> None:
+    q, size = torch.randn(100, 8), 4 * 100 * 100
+    with torch.no_grad():
+        assert measure.peak_bytes(lambda: (q @ q.T).softmax(-1) @ q) == 2 * size  # scores and weights
+        assert measure.peak_bytes(lambda: [q @ q.T for _ in range(3)]) == 3 * size
+        assert measure.peak_bytes(lambda: [(q @ q.T).sum() for _ in range(3)]) == size + 3 * 4
+        assert measure.peak_bytes(lambda: q.T.view(-1, 4, 100)[0].mul_(1)) == 0, "views and what is done in place"
+
+
+@pytest.mark.gpu
+def test_peak_memory_on_a_gpu() -> None:
+    q, size = torch.randn(1024, 8, device="cuda"), 4 * 1024 * 1024
+    with torch.no_grad():
+        assert 2 * size <= measure.peak_bytes(lambda: (q @ q.T).softmax(-1) @ q, "cuda") < 4 * size
+
+
+def test_a_call_takes_time_and_is_repeated() -> None:
+    calls: list[None] = []
+    assert measure.seconds(lambda: calls.append(None), warm_up=2, least=3) >= 0
+    assert len(calls) == 2 + measure.MOST_TIMES
+    calls.clear()
+
+    def slow() -> None:
+        calls.append(None)
+        time.sleep(0.3)
+
+    assert measure.seconds(slow, warm_up=0, least=2) >= 0.3
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "low", "high"), [("attention", 1.99, 2.01), ("taylor", 0.99, 1.01), ("taylor-causal", 0.9, 1.2)]
+)
+def test_exponents_of_what_was_counted(part: str, low: float, high: float) -> None:
+    xs, counts = [256, 512, 1024, 2048], []
+    for length in xs:
+        with torch.no_grad():
+            sizes = PARTS[part].sizes({"L": length, "D": 8, **({"V": 4} if part != "attention" else {})})
+            counts.append(measure.count(workloads.build(part, sizes).call).flops or 0)
+    exponent, *_ = measure.fit_exponent(xs, counts)
+    assert low < exponent < high
+
+
+def test_memory_of_attention_is_quadratic_only_when_naive() -> None:
+    held = {}
+    for part in ("attention", "attention-naive", "taylor"):
+        with torch.no_grad():
+            calls = [workloads.build(part, PARTS[part].sizes({"L": length, "D": 8})).call for length in (1024, 2048)]
+            held[part] = [measure.peak_bytes(call) for call in calls]
+    assert held["attention-naive"][1] > 3.9 * held["attention-naive"][0]
+    assert held["attention"][1] < 2.1 * held["attention"][0]
+    assert held["taylor"][1] < 2.1 * held["taylor"][0]

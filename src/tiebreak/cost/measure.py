@@ -1,15 +1,52 @@
-"""Counts from the real module: parameters, floating-point operations, bytes of activations, seconds per step."""
+"""Counts and measurements of real modules and calls: parameters, operations, memory, time, and how they grow."""
 
 from __future__ import annotations
 
 import statistics
 import time
+import weakref
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from tiebreak.cost.fit import fit_exponent as fit_exponent  # noqa: PLC0414  # part of this module
+from tiebreak.cost.rules import Watch, known, rules
 from tiebreak.models.interfaces import Shape
+
+Call = Callable[[], object]
+ENOUGH_SECONDS, MOST_TIMES = 0.5, 40  # of timing one call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Count:
+    """Floating-point operations by the convention of `rules` (a multiply-add is two); None when they are unknown."""
+
+    flops: int | None
+    unknown: tuple[str, ...] = ()  # ops that did arithmetic by no known rule
+
+    @property
+    def multiply_adds(self) -> int | None:
+        """Half as many."""
+        return None if self.flops is None else self.flops // 2
+
+
+def count(call: Call) -> Count:
+    """What a call computes, gradient or not. Never 0 for work done: None when nothing or not everything was counted."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # one op without a rule that computes the same
+    try:
+        with Watch(known()) as watch, FlopCounterMode(display=False, custom_mapping=rules()) as counter:
+            call()
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+    flops = counter.get_total_flops()
+    return Count(flops=None if watch.unknown else flops or None, unknown=tuple(sorted(watch.unknown)))
 
 
 def parameters(network: nn.Module) -> int:
@@ -18,12 +55,32 @@ def parameters(network: nn.Module) -> int:
 
 
 def forward_flops(network: nn.Module, shape: Shape) -> int | None:
-    """Floating-point operations to evaluate one example (a multiply-add is two); None when nothing was counted."""
+    """Floating-point operations to evaluate one example (a multiply-add is two); None when they are unknown."""
     was_training = network.training
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        network.eval()(shape.example(1))
-    network.train(was_training)
-    return counter.get_total_flops() or None
+    network.eval()
+    try:
+        with torch.no_grad():
+            return count(lambda: network(shape.example(1))).flops
+    finally:
+        network.train(was_training)
+
+
+def kept_for_backward(call: Call, parameters: Iterable[Tensor] = ()) -> tuple[list[int], list[int]]:
+    """What a forward pass keeps for the backward pass, apart from parameters: bytes and numbers of each storage."""
+    known_places = {tensor.untyped_storage().data_ptr() for tensor in parameters}
+    kept: dict[int, tuple[int, int]] = {}
+
+    def keep(tensor: Tensor) -> Tensor:
+        if tensor.layout == torch.strided:  # a sparse matrix is given, like a parameter
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in known_places:
+                kept[storage.data_ptr()] = (storage.nbytes(), storage.nbytes() // tensor.element_size())
+        return tensor
+
+    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        output = call()  # held, so that no address is used twice
+    del output
+    return [size for size, _ in kept.values()], [numbers for _, numbers in kept.values()]
 
 
 def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
@@ -31,21 +88,76 @@ def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
 
     The gradients of the activations exist one after the other and need about as much as the largest: counted too.
     """
-    known = {tensor.untyped_storage().data_ptr() for tensor in (*network.parameters(), *network.buffers())}
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() not in known:
-            kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     was_training = network.training
-    with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        output = network.train()(shape.example(batch))  # held, so that no address is used twice
-    network.train(was_training)
-    del output
-    return sum(kept.values()) + max(kept.values(), default=0)
+    network.train()
+    try:
+        kept, _ = kept_for_backward(lambda: network(shape.example(batch)), (*network.parameters(), *network.buffers()))
+    finally:
+        network.train(was_training)
+    return sum(kept) + max(kept, default=0)
+
+
+class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Bytes of the tensors that ops made and that are still there. What a kernel holds only inside is not seen."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = 0
+        self.seen: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {storage._cdata for storage in _storages((args, kwargs))}
+        out = func(*args, **(kwargs or {}))
+        for storage in _storages(out):
+            if storage not in self.seen and storage._cdata not in given:
+                self.seen.add(storage)
+                self.now += storage.nbytes()
+                weakref.finalize(storage, self._release, storage.nbytes())
+        self.peak = max(self.peak, self.now)
+        return out
+
+    def _release(self, size: int) -> None:
+        self.now -= size
+
+
+def _storages(tree: Any) -> list[Any]:
+    tensors = [leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor)]
+    return [tensor.untyped_storage() for tensor in tensors if tensor.layout == torch.strided]
+
+
+def peak_bytes(call: Call, device: torch.device | str = "cpu") -> int:
+    """The most that a call holds at once, beyond what was there before it."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+        before = int(torch.cuda.memory_allocated(device))
+        torch.cuda.reset_peak_memory_stats(device)
+        call()
+        torch.cuda.synchronize(device)
+        return int(torch.cuda.max_memory_allocated(device)) - before
+    live = _Live()
+    with live:
+        call()
+    return live.peak
+
+
+def seconds(call: Call, *, warm_up: int = 1, least: int = 3, device: torch.device | str = "cpu") -> float:
+    """The median time of a call: `least` times or more, until the sum is long enough to trust."""
+
+    def once() -> float:
+        if torch.device(device).type == "cuda":
+            torch.cuda.synchronize(device)
+        start = time.perf_counter()
+        call()
+        if torch.device(device).type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - start
+
+    for _ in range(warm_up):
+        call()
+    times: list[float] = []
+    while len(times) < least or (sum(times) < ENOUGH_SECONDS and len(times) < MOST_TIMES):
+        times.append(once())
+    return statistics.median(times)
 
 
 def step_seconds(network: nn.Module, shape: Shape, batch: int) -> float:
