@@ -169,7 +169,9 @@ def _crossing(series: Sequence[cost_plot.Series], variable: str, measured: bool)
         winner = one.name if one.ys[both - 1] <= other.ys[both - 1] else other.name
         return None, f"no crossover in this range: {winner} {better} throughout"
     x, second = found
-    return x, f"{other.name if second else one.name} {better} from {variable} ≈ {cost_plot.rounded(x)} on"
+    times = fit.crossings(one.ys[:both], other.ys[:both])
+    doubt = f"; but the curves cross {times} times, so measure again on a quieter machine" if times > 1 else ""
+    return x, f"{other.name if second else one.name} {better} from {variable} ≈ {cost_plot.rounded(x)} on{doubt}"
 
 
 def _print_points(console: Console, parts: Sequence[Part], variable: str, curves: Sequence[Sequence[Point]]) -> None:

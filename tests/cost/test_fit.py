@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tiebreak.cost import measure
-from tiebreak.cost.fit import crossover, fit_exponent
+from tiebreak.cost.fit import crossings, crossover, fit_exponent
 from tiebreak.errors import TiebreakError
 
 
@@ -57,3 +57,9 @@ def test_crossover() -> None:
     last = crossover(xs, [1, 3, 1, 3], [2, 2, 2, 2])
     assert last is not None
     assert last[0] == pytest.approx(4 * 2 ** (math.log(2) / math.log(3)))
+
+
+def test_crossings_count_every_change_of_sides() -> None:
+    assert crossings([1, 2, 3], [2, 3, 4]) == 0
+    assert crossings([1, 3], [2, 2]) == 1
+    assert crossings([1, 3, 1, 3], [2, 2, 2, 2]) == 3

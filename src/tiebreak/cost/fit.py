@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from tiebreak.errors import TiebreakError
 
@@ -50,3 +51,13 @@ def crossover(xs: Sequence[float], first: Sequence[float], second: Sequence[floa
             share = gaps[i - 1] / (gaps[i - 1] - gaps[i])
             return math.exp(math.log(xs[i - 1]) + share * math.log(xs[i] / xs[i - 1])), second_wins
     return None
+
+
+def crossings(first: Sequence[float], second: Sequence[float]) -> int:
+    """How often the curves change sides. More than once, with measured curves, usually means noise.
+
+    >>> crossings([1, 3, 1, 3], [2, 2, 2, 2])
+    3
+    """
+    sides = [a > b for a, b in zip(first, second, strict=True)]
+    return sum(before != after for before, after in pairwise(sides))
