@@ -13,6 +13,7 @@ from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
 from tiebreak.models.interfaces import Design
 from tiebreak.models.mlp import Mlp
+from tiebreak.models.rows import AttentionRows
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
 
@@ -22,6 +23,7 @@ DESIGNS: Mapping[str, Design] = {
     "cnn-pool-unpadded": Design(name="cnn-pool-unpadded", family="classifier", build=CnnPoolUnpadded),
     "cnn-kuzushiji": Design(name="cnn-kuzushiji", family="classifier", build=CnnKuzushiji),
     "mlp": Design(name="mlp", family="classifier", build=Mlp),
+    "attention-rows": Design(name="attention-rows", family="classifier", build=AttentionRows),
 }
 
 TASKS: Mapping[str, Task] = {

@@ -88,6 +88,16 @@ DESIGNS: Mapping[str, DesignName] = {
             )
         },
     ),
+    "attention-rows": DesignName(
+        family="classifier",
+        line="an image's rows as a sequence, one layer of attention between them",
+        options={
+            "heads": Option(default=4, choices=(1, 2, 4, 8), line="heads that share the width of 64"),
+            "kind": Option(
+                default="softmax", choices=("softmax", "taylor"), line="softmax attention, or its Taylor features"
+            ),
+        },
+    ),
 }
 
 TASKS: Mapping[str, TaskName] = {

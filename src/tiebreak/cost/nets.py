@@ -67,6 +67,21 @@ def mlp(C: Expr, H: Expr, W: Expr, Y: Expr, *, match: str = "cnn-pool") -> Costs
     return total(linear(inputs, units), linear(units, 120), linear(120, Y))
 
 
+def attention_rows(C: Expr, H: Expr, W: Expr, Y: Expr, *, heads: int = 4) -> Costs:
+    """`tiebreak.models.rows`: H rows of C W pixels, width 64; the mean over rows keeps what ReLU keeps."""
+    d = sympy.Integer(64)
+    embed, hidden = (_rows(H, linear(*sizes)) for sizes in ((C * W, d), (d, 2 * d)))
+    positions = Costs(parameters=H * d)
+    relu = Costs(activations=H * 2 * d)
+    attended = symbolic.multi_head(H, d, sympy.Integer(heads))._replace(state=sympy.Integer(0))
+    return total(embed, positions, attended, hidden, relu, linear(2 * d, Y))
+
+
+def _rows(H: Expr, layer: Costs) -> Costs:
+    """A layer applied to each of H rows."""
+    return layer._replace(multiply_adds=H * layer.multiply_adds, activations=H * layer.activations)
+
+
 COSTS: Mapping[str, Callable[..., Costs]] = {
     "attention": symbolic.attention,
     "attention-causal": symbolic.attention,
@@ -86,5 +101,6 @@ COSTS: Mapping[str, Callable[..., Costs]] = {
     "conv-net": conv_net,
     "dense-net": dense_net,
     "mlp": mlp,
+    "attention-rows": attention_rows,
     **{name: lambda options=options, **sizes: cnn(**sizes, **options) for name, options in CNNS.items()},
 }

@@ -196,6 +196,7 @@ _ALL = (
     _design("cnn-pool-unpadded", "cnn-pool that lost its padding (R2)", 4),
     _design("cnn-kuzushiji", "a larger cnn-pool (R3)", 10),
     _design("mlp", "fully connected, as many parameters as cnn-pool", 4),
+    _design("attention-rows", "attention between an image's rows, 4 heads", 10),
 )
 PARTS: Mapping[str, Part] = {part.name: part for part in _ALL}
 
