@@ -72,7 +72,7 @@ def test_the_first_screen_holds_question_answer_difference_seeds_and_cost() -> N
     first, _, _ = page(evidence).partition("</header>")
     for expected in (
         evidence.study.question,
-        words.rounded(evidence.verdict.answer).replace(" %", "\N{NO-BREAK SPACE}%"),
+        words.rounded(evidence.verdict.answer, evidence.verdict).replace(" %", "\N{NO-BREAK SPACE}%"),
         "What this means:",
         "about 23 more right",
         "+0.023",
@@ -176,7 +176,7 @@ def test_the_fragment_is_small_and_complete() -> None:
     written = document.fragment(verdict)
     assert len(written) < 10_000
     for expected in (
-        words.rounded(verdict.answer),
+        words.rounded(verdict.answer, verdict),
         "unpadded",
         "pool vs strided",
         "+0.023",

@@ -110,5 +110,12 @@ def test_only_differences_are_rounded(text: str, shown: str) -> None:
     assert words.rounded(text) == shown
 
 
+def test_a_number_of_the_verdict_is_rounded_once() -> None:
+    verdict = sample_report.complete().verdict
+    first = verdict.comparisons[0].model_copy(update={"low": -0.006526})
+    given = verdict.model_copy(update={"comparisons": (first,)})
+    assert words.rounded("interval -0.0065 to", given) == "interval -0.007 to"
+
+
 def test_names_are_listed_as_a_reader_expects() -> None:
     assert [words.listed(names) for names in ([], ["a"], ["a", "b"])] == ["", "a", "a and b"]

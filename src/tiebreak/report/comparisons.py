@@ -95,7 +95,7 @@ def _setting(side: str) -> str:
 def sentences(verdict: Verdict) -> list[tuple[str, str]]:
     """Each question of the study with its answer, as the verdict words it."""
     return [
-        (group, words.rounded(" ".join(item.sentence for item in items)))
+        (group, words.rounded(" ".join(item.sentence for item in items), verdict))
         for group, items in groupby(verdict.comparisons, key=lambda item: item.group or item.name)
     ]
 

@@ -53,7 +53,7 @@ def fragment(verdict: Verdict) -> str:
     return template.render(
         verdict=verdict,
         arms=tables.arm_rows(verdict),
-        answer=words.rounded(verdict.answer),
+        answer=words.rounded(verdict.answer, verdict),
         comparisons=comparisons.comparison_rows(verdict),
     )
 

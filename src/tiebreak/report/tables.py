@@ -179,7 +179,7 @@ def claim_rows(verdict: Verdict) -> list[ClaimRow]:
             text=item.text,
             source=", ".join(item.source),
             words=words.claim(item),
-            why=words.rounded(item.why),
+            why=words.rounded(item.why, verdict),
         )
         for item in verdict.claims
     ]

@@ -81,7 +81,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     values = {
         "version": tiebreak_version(),
         "verdict": verdict,
-        "answer": words.rounded(verdict.answer),
+        "answer": words.rounded(verdict.answer, verdict),
         "meaning": meaning(primary),
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from tiebreak.results.verdict import ClaimResult, ComparisonResult
+from tiebreak.results.verdict import ClaimResult, ComparisonResult, Verdict
 
 MISSING = "missing"
 HINT = (
@@ -63,13 +63,23 @@ def open_interval(low: float | None, high: float | None) -> str:
     return f"{signed(low) if low else 'above 0'} to {signed(high) if high else 'below 0'}"
 
 
-def rounded(text: str) -> str:
+def rounded(text: str, verdict: Verdict | None = None) -> str:
     """A sentence of the verdict whose differences have as many decimals as the tables; settings stay as they are.
+
+    With the verdict, its own numbers are rounded: to round what the sentence has rounded could show another digit.
 
     >>> rounded("pool at lr=0.0005 is better (accuracy +0.0216, 95 % interval above 0 to +0.0433)")
     'pool at lr=0.0005 is better (accuracy +0.022, 95 % interval above 0 to +0.043)'
     """
-    return re.sub(r"(?<![\w.=+-])[+-]\d+\.\d{4,}(?![\w.])", lambda found: signed(float(found[0])), text)
+    known = (
+        [value for item in verdict.comparisons for value in (item.difference, item.low, item.high)] if verdict else []
+    )
+    exact = {f"{value:+.4f}": value for value in known if value is not None}
+
+    def shown(found: re.Match[str]) -> str:
+        return signed(exact.get(found[0], float(found[0])))
+
+    return re.sub(r"(?<![\w.=+-])[+-]\d+\.\d{4,}(?![\w.])", shown, text)
 
 
 def minus(text: str) -> str:
