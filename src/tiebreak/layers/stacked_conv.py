@@ -4,7 +4,7 @@
 
 x [B, C, H, W], weight [O, C, P, Q], stride s, dilation d, padding z; all with a leading run axis here. Under vmap
 `F.conv2d` becomes a grouped convolution, for which the GPU libraries have no good kernels (H200, 100 runs of the CNN of
-the reports, batch 64: 4.9 ms a step, of which 4 in convolutions). On a GPU these ops run the kernels of `conv_kernels`;
+the reports, batch 64: 4.9 ms a step). On a GPU these ops run the kernels of `conv_kernels`;
 elsewhere a plain loop over the runs, which is their specification. On a CPU the grouped convolution is the faster one.
 """
 

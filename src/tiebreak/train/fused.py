@@ -25,7 +25,7 @@ from tiebreak.train.step import State, hyper_tensors
 from tiebreak.train.trace import make_outcomes, make_step
 
 STEPS = 10  # in one replay of a CUDA graph: with more, little is gained
-COMPILED = 10_000  # steps from which on the seconds of compiling are won back
+COMPILED = 10_000  # steps from which on the seconds of compiling should be won back: an estimate
 PRECISION = "float32, matrix products as three TF32 products"
 EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
 
