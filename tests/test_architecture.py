@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "resolve": ("study",),
     "terms": ("study", "runs", "resolve", "stats"),
     "plan": ("resolve", "terms", "study", "runs", "catalog", "cost", "data", "models.fusing", "stats"),
-    "train": ("study", "runs", "catalog", "data", "tasks", "results", "layers", "models.fusing", "cost.measure"),
+    "train": ("study", "runs", "catalog", "data", "tasks", "results", "layers", "models.fusing", "cost"),
     "watch": ("report", "results.record", "train.messages"),
     "api": ("study", "study_file", "runs", "plan", "results", "verdict", "report", "train", "watch"),
 }

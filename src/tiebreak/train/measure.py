@@ -10,6 +10,8 @@ from collections.abc import Iterator
 
 import torch
 
+from tiebreak.cost.formulas import run_bytes
+from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.models.fusing import in_words
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.runs import Run
@@ -19,6 +21,7 @@ from tiebreak.train.cohorts import CPU_COHORT, cohort_key
 from tiebreak.train.fused import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.messages import Job, Measured, Message
+from tiebreak.train.together import Work
 
 STEPS, ROUNDS = 6, 5  # timed steps of a round; the median of so many rounds counts
 GAIN = 1.05  # fused has to be faster by this factor, or the loop stays: its numbers are the specification's
@@ -77,7 +80,7 @@ def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, in
                 warnings.simplefilter("ignore")  # that vmap does something run by run: the clock will tell
                 _time(fused, split)
                 fused.evaluate(split)
-            return (fused, len(runs), _fits(job.device, len(runs), work.states[0].params, before)), ""
+            return (fused, len(runs), _fits(work, before)), ""
         except Exception as error:
             if isinstance(error, RuntimeError) and out_of_memory(error) and len(runs) > 1:
                 runs = runs[: len(runs) // 2]
@@ -92,13 +95,14 @@ def _allocated(device: str) -> int:
     return torch.cuda.memory_allocated()
 
 
-def _fits(device: str, runs: int, params: dict[str, torch.Tensor], before: int) -> int:
-    """How many runs fit into memory at once, from the peak that these have reached."""
-    if device == "cpu":
-        # Values, gradients, slots and activations: ten times the parameters and a few megabytes are plenty for one run.
-        each = 10 * sum(values.numel() * values.element_size() for values in params.values()) + 2**23
+def _fits(work: Work, before: int) -> int:
+    """How many runs fit into memory at once: on a GPU from the peak that these have reached, else as in the plan."""
+    if work.device.type == "cpu":
+        slots, shape = work.states[0].slots, work.task.shape(work.data)
+        kept = activation_bytes(work.network, shape, work.runs[0].batch)
+        each = run_bytes(parameters(work.network), max(len(own) for own in slots.values()), kept)
         free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         return max(2, int(MEMORY_SHARE * free / (os.cpu_count() or 1) / each))
-    each = max(1, (torch.cuda.max_memory_allocated() - before) // runs)
+    each = max(1, (torch.cuda.max_memory_allocated() - before) // len(work.runs))
     free, _ = torch.cuda.mem_get_info()
     return max(2, int(MEMORY_SHARE * free / each))
