@@ -19,6 +19,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "names": (),
     "own_designs": (),
     "streams": (),
+    "reply": (),
     "stats": (),
     "cost.formulas": (),
     "cost.fit": (),
@@ -35,12 +36,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "results": ("study", "study_file", "runs"),
     "sentences": ("study", "results", "stats"),
     "verdict": ("study", "runs", "results", "stats", "sentences"),
-    "report": ("study", "runs", "results", "stats", "cost.formulas"),
+    "report": ("study", "runs", "results", "reply", "stats", "cost.formulas"),
     "data": (),
     "layers": ("cost.formulas",),
     "models": ("layers", "cost.formulas"),
     "cost.measure": ("models.interfaces", "cost.fit", "cost.rules"),
-    "tasks": ("data", "models.interfaces"),
+    "metrics": (),
+    "tasks": ("data", "metrics", "models.decoding", "models.interfaces", "reply"),
     "catalog": ("models", "tasks", "data"),
     "cost.workloads": ("catalog", "layers", "models.interfaces", "cost.measure"),
     "cost.sweep": ("cost.parts", "cost.measure", "cost.workloads"),
@@ -55,8 +57,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "watch": ("report", "results.record", "train.messages"),
     "api": ("study", "study_file", "runs", "plan", "results", "verdict", "report", "train", "watch"),
 }
-MAY_IMPORT["use"] = ("api", "catalog", "models.interfaces", "results", "runs", "tasks", "train")
-ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
+MAY_IMPORT["use"] = (
+    *("api", "catalog", "models.interfaces", "reply", "resolve", "results", "runs", "study_rules", "tasks", "train"),
+)
+ANYTHING = ("cli", "cli_data", "__main__", "__init__")  # the outermost rooms
 STANDARD_ONLY = ("names", "streams")
 
 WITHOUT_TORCH = (

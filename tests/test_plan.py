@@ -242,10 +242,11 @@ def test_a_data_file_that_is_not_the_published_one_is_a_warning(plan_of: Callabl
 
 
 def test_embedded_data_has_nothing_to_warn_about(tiny_study: Make) -> None:
-    plan = make_plan(tiny_study(data="mnist5k", seeds=6), None)
+    study = tiny_study(data="mnist5k", seeds=6)
+    plan = make_plan(study, None)
     assert plan.data.official is None
     assert plan.warnings == ()
-    assert plan.data.checksum == data_checksum("mnist5k", None)
+    assert plan.data.checksum == data_checksum(study, None)
 
 
 def test_missing_data_is_one_line_with_a_remedy(tiny_study: Make, tmp_path: Path) -> None:

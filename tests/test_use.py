@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tiebreak import api
 from tiebreak.cli import app
-from tiebreak.data.images import load_images
+from tiebreak.data.images import load as load_images
 from tiebreak.errors import TiebreakError
 from tiebreak.study import Study
 from tiebreak.train.runner import Machine
@@ -35,15 +35,14 @@ def picture(tiny_data_dir: Path, tmp_path: Path) -> Path:
 
 def test_probabilities_are_those_of_the_run(folder: Path, picture: Path) -> None:
     used = use(folder, str(picture))
-    assert sum(answer.probability for answer in used.answers) == pytest.approx(1, abs=1e-5)
-    assert {answer.text for answer in used.answers} == {"normal", "pneumonia"}
-    assert [answer.probability for answer in used.answers] == sorted(
-        (a.probability for a in used.answers), reverse=True
-    )
+    shares = [answer.probability or 0.0 for answer in used.reply.answers]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    assert {answer.text for answer in used.reply.answers} == {"normal", "pneumonia"}
+    assert shares == sorted(shares, reverse=True)
     result = api.open_result(folder)
     stored = result.records.finals[used.run.identity]["default"].outcomes["prediction"][0]
-    assert used.answers[0].text == ("normal", "pneumonia")[int(stored)], "the first test image, as it was tested"
-    assert used.note == ""
+    assert used.reply.answers[0].text == ("normal", "pneumonia")[int(stored)], "the first test image, as it was tested"
+    assert used.reply.note == ""
 
 
 def test_the_best_run_is_chosen_on_validation(folder: Path, picture: Path) -> None:
@@ -69,12 +68,12 @@ def test_an_arm_and_a_seed_can_be_named(folder: Path, picture: Path) -> None:
 
 def test_another_size_and_colour_are_converted_and_said(folder: Path, tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 30, 3), 90, np.uint8)).save(tmp_path / "colour.jpg")
-    assert use(folder, str(tmp_path / "colour.jpg")).note == "resized from 30x40 to 28x28, colours made grey"
+    assert use(folder, str(tmp_path / "colour.jpg")).reply.note == "resized from 30x40 to 28x28, colours made grey"
 
 
 def test_the_data_set_is_not_needed(folder: Path, picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIEBREAK_DATA", "/nonexistent")
-    assert use(folder, str(picture)).answers
+    assert use(folder, str(picture)).reply.answers
 
 
 @pytest.mark.parametrize("name", ["missing.png", "text.png"])

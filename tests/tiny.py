@@ -25,6 +25,17 @@ def write_data(folder: Path, *, key: int = 0) -> Path:
     return folder
 
 
+def write_pairs(folder: Path, *, key: int = 0) -> Path:
+    """A folder `pairs` of three .tsv files: words of up to three letters, each translated into a fixed other."""
+    random = np.random.default_rng(key)
+    (folder / "pairs").mkdir(exist_ok=True)
+    for split, size in SIZES.items():
+        words = ["".join(random.choice(list("abc"), random.integers(1, 4))) for _ in range(size)]
+        lines = [f"{word}\t{word.translate(str.maketrans('abc', 'xyz'))}\n" for word in words]
+        (folder / "pairs" / f"{split}.tsv").write_text("".join(lines), "utf-8")
+    return folder
+
+
 def content(**changes: Any) -> dict[str, Any]:
     """What a small study file says: two arms, one epoch, two seeds, nothing tuned.
 

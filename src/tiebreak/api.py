@@ -77,7 +77,7 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
         with Watch(Console()) as watch:
             return run(study, out, machine=machine, listen=watch.hear)
     folder, machine = Path(out), machine or Machine()
-    data_checksum(study.data, machine.data_dir)  # without the data, not even the folder is made
+    data_checksum(study, machine.data_dir)  # without the data, not even the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))

@@ -14,8 +14,11 @@ from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrid
 from tiebreak.models.interfaces import Design
 from tiebreak.models.mlp import Mlp
 from tiebreak.models.rows import AttentionRows
+from tiebreak.models.transformer_translator import TranslatorTransformer
+from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
+from tiebreak.tasks.translate import Translate
 
 DESIGNS: Mapping[str, Design] = {
     "cnn-pool": Design(name="cnn-pool", family="classifier", build=CnnPool),
@@ -24,10 +27,15 @@ DESIGNS: Mapping[str, Design] = {
     "cnn-kuzushiji": Design(name="cnn-kuzushiji", family="classifier", build=CnnKuzushiji),
     "mlp": Design(name="mlp", family="classifier", build=Mlp),
     "attention-rows": Design(name="attention-rows", family="classifier", build=AttentionRows),
+    "translator-plain": Design(name="translator-plain", family="translator", build=TranslatorPlain),
+    "translator-attention": Design(name="translator-attention", family="translator", build=TranslatorAttention),
+    "translator-taylor": Design(name="translator-taylor", family="translator", build=TranslatorTaylor),
+    "translator-transformer": Design(name="translator-transformer", family="translator", build=TranslatorTransformer),
 }
 
 TASKS: Mapping[str, Task] = {
     "classify": Classify(),
+    "translate": Translate(),
 }
 
 

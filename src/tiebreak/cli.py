@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiebreak.cli_data import DataDirOption, data_app
 from tiebreak.errors import TiebreakError
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ app = typer.Typer(
         "`tiebreak run pooling --quick` — three minutes, no download, ends with a verdict and a report."
     ),
 )
-data_app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, get one, check one.")
 app.add_typer(data_app, name="data")
 
 StudyArgument = Annotated[
@@ -39,9 +39,6 @@ FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results f
 QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
 DataOption = Annotated[
     str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")
-]
-DataDirOption = Annotated[
-    Path | None, typer.Option("--data-dir", metavar="DIR", help="Where your data sets are (also: TIEBREAK_DATA).")
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
@@ -266,17 +263,20 @@ def compare(
 @app.command()
 def use(
     folder: FolderArgument,
-    given: Annotated[str, typer.Argument(metavar="INPUT", help="What to ask about: a PNG or JPEG file.")],
+    given: Annotated[str, typer.Argument(metavar="INPUT", help="What to ask about: a picture file, a sentence.")],
     arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
+    beam: Annotated[int | None, typer.Option(metavar="N", help="Sentences: keep the N best while decoding.")] = None,
+    show_attention: Annotated[bool, typer.Option(help="Sentences: where each letter looked at the input.")] = False,
 ) -> None:
-    """Put a trained network of a results folder to work: classify a picture."""
+    """Put a trained network of a results folder to work: classify a picture, translate a sentence."""
     from tiebreak.report import listings
     from tiebreak.use import use as use_run
 
-    used = use_run(folder, given, arm=arm, seed=seed)
-    answers = [(answer.text, answer.probability) for answer in used.answers]
-    listings.print_answers(_console(), answers, f"{used.arm} ({used.run.label})", used.note)
+    wanted = {"beam": beam, "show_attention": show_attention or None}
+    how = {name: value for name, value in wanted.items() if value is not None}
+    used = use_run(folder, given, arm=arm, seed=seed, how=how)
+    listings.print_reply(_console(), used.reply, f"{used.arm} ({used.run.label})")
 
 
 @app.command()
@@ -326,73 +326,3 @@ def new(name: Annotated[str, typer.Argument(help="The study's name: letters, dig
         raise TiebreakError(f"{path}: is there already; give another name")
     files.write(path, text.replace("NAME", name))
     print(f"{path}: edit it, then `tiebreak plan {path}`")
-
-
-@data_app.command("list")
-def data_list(data_dir: DataDirOption = None) -> None:
-    """List the data sets: what they are, their licence, and where their files are on this machine."""
-    from tiebreak import names
-    from tiebreak.data import fetch
-    from tiebreak.report import listings
-
-    fetch.search_path(data_dir)  # a --data-dir that is not there is an error, not an empty list
-    rows = []
-    for name, entry in names.DATA.items():
-        try:
-            found = ", ".join(str(path) for path in fetch.locate(name, data_dir).values()) or "embedded"
-        except TiebreakError:
-            found = "not here"
-        rows.append((name, entry.line, fetch.find_source(name).licence, found))
-    listings.print_data(_console(), rows)
-
-
-@data_app.command("fetch")
-def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")]) -> None:
-    """Download a data set into the cache. The only command that uses the network."""
-    from tiebreak.data import fetch
-    from tiebreak.report import listings
-
-    source = fetch.find_source(name)
-    if not source.files:
-        print(f"{name}: embedded, nothing to fetch")
-        return
-    fetch.check_fetchable(source)
-    print(f"{name}: {source.licence}; {source.citation}")
-    with listings.download_bar(_console(), name) as bar:
-        folder = fetch.fetch(source, bar)
-    print(f"{name}: in {folder}, checksums as published")
-
-
-@data_app.command("check")
-def data_check(
-    name: Annotated[str, typer.Argument(help="See `tiebreak data list`; or the path of your own images.")],
-    data_dir: DataDirOption = None,
-) -> None:
-    """Compare the checksums of a data set's files with the published ones, and load it once.
-
-    Your own images are an .npz file in the MedMNIST layout, or a folder of PNG or JPEG files: FOLDER/CLASS/*.png, or
-    FOLDER/train/CLASS/*.png and the same for val and test.
-    """
-    from tiebreak import names
-    from tiebreak.data import fetch
-    from tiebreak.data.images import load_images
-
-    if names.is_path(name):
-        print("\n".join(load_images(name, data_dir).description()))
-        return
-    if name not in names.DATA and Path(name).exists():
-        raise TiebreakError(f"no data set is called {name!r}; for your own data write a slash: ./{name}")
-    files = fetch.verify(name, data_dir)
-    loaded = load_images(name, data_dir)
-    for filename, file in files.items():
-        print(
-            f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}"
-        )
-    print(
-        f"{name}: {loaded.classes} classes, " + ", ".join(f"{count:,} {split}" for split, count in loaded.sizes.items())
-    )
-    differing = [filename for filename, file in files.items() if not file.official]
-    if differing:
-        raise TiebreakError(
-            f"{', '.join(differing)}: usable, but not the published file: results hold for your copy only"
-        )

@@ -51,6 +51,7 @@ class TaskName:
     options: Mapping[str, Option]
     evaluation: Mapping[str, Option]
     protocols: Mapping[str, Protocol]
+    use: Mapping[str, Option] = field(default_factory=dict)  # options of `tiebreak use`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +71,10 @@ class Hyper:
     low: float
     high: float
     line: str
+
+
+def _width(default: int) -> Option:
+    return Option(default=default, choices=(16, 32, 48, 64, 80, 96, 128, 192, 256), line="of embeddings and states")
 
 
 DESIGNS: Mapping[str, DesignName] = {
@@ -97,6 +102,26 @@ DESIGNS: Mapping[str, DesignName] = {
                 default="softmax", choices=("softmax", "taylor"), line="softmax attention, or its Taylor features"
             ),
         },
+    ),
+    "translator-plain": DesignName(
+        family="translator",
+        line="an LSTM reads the source in both directions, another one writes the target",
+        options={"width": _width(128)},
+    ),
+    "translator-attention": DesignName(
+        family="translator",
+        line="the same with bilinear attention to what was read",
+        options={"width": _width(128)},
+    ),
+    "translator-taylor": DesignName(
+        family="translator",
+        line="the same with Taylor attention, linear in the length",
+        options={"width": _width(128)},
+    ),
+    "translator-transformer": DesignName(
+        family="translator",
+        line="a transformer of about the same size, two layers on either side",
+        options={"width": _width(80)},
     ),
 }
 
@@ -128,6 +153,33 @@ TASKS: Mapping[str, TaskName] = {
             ),
         },
     ),
+    "translate": TaskName(
+        family="translator",
+        line="translation letter by letter, cross-entropy; error rates of what is decoded",
+        metrics={"error": "min", "cer": "min", "exact": "max", "loss": "min"},
+        options={
+            "steps": Option(
+                default=0, low=0, high=1000, line="symbols to decode at most; 0: as many as the longest target has"
+            ),
+            "drop_last": Option(default=False, line="drop the last symbol of a sentence that did not end, as R3 did"),
+        },
+        evaluation={
+            "beam": Option(default=1, low=1, high=100, line="sentences kept while decoding; 1 is greedy"),
+            "decoding": Option(
+                default="protocol",
+                choices=("protocol", "whole"),
+                line="as the protocol says; or as many steps as the longest target has, nothing dropped",
+            ),
+        },
+        protocols={
+            "audited": Protocol(),
+            "as-reported": Protocol(options={"steps": 49, "drop_last": True}, data=("tatoeba-spa-eng",)),
+        },
+        use={
+            "beam": Option(default=1, low=1, high=100, line="sentences kept while decoding; 1 is greedy"),
+            "show_attention": Option(default=False, line="show where each letter looked"),
+        },
+    ),
 }
 
 DATA: Mapping[str, DataName] = {
@@ -138,6 +190,13 @@ DATA: Mapping[str, DataName] = {
     "kmnist": DataName(family="classifier", line="Kuzushiji-MNIST, 70,000 cursive hiragana, 28x28, 10 classes"),
     "kuzushiji-kanji10": DataName(
         family="classifier", line="10 Kuzushiji-Kanji, 13,931 images, 28x28, not for download"
+    ),
+    "number-words": DataName(family="translator", embedded=True, line="5,000 numbers in words, English to Spanish"),
+    "tatoeba-spa-eng": DataName(
+        family="translator", line="12,483 short sentences, Spanish to English, the files of R3, not for download"
+    ),
+    "tatoeba-full": DataName(
+        family="translator", line="118,964 sentences, Spanish to English, cut to the short ones, not for download"
     ),
 }
 OWN_DATA = "your own data is a path with a slash, such as ./images"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tiebreak import names
 from tiebreak.cost import formulas
-from tiebreak.data import images
+from tiebreak.data import families
 from tiebreak.errors import TiebreakError
 from tiebreak.own_designs import file_hash
 from tiebreak.resolve import complete, hypers, task_options
@@ -53,7 +53,12 @@ def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
     own = file_hash(Path(study.designs_from)) if study.designs_from is not None else ""
-    return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study.data, data_dir)])
+    return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study, data_dir)])
+
+
+def data_checksum(study: Study, data_dir: Path | None) -> str:
+    """The checksum of the study's data, found without loading it."""
+    return families.checksum(names.TASKS[study.task].family, study.data, data_dir)
 
 
 @cache
@@ -62,11 +67,6 @@ def _code_digest() -> str:
     for path in sorted(Path(__file__).parent.rglob("*.py")):
         hasher.update(path.read_bytes())
     return hasher.hexdigest()
-
-
-def data_checksum(name: str, data_dir: Path | None) -> str:
-    """The checksum of a data set, found without loading it."""
-    return images.checksum(name, data_dir)
 
 
 def make_plan(study: Study, data_dir: Path | None) -> Plan:
@@ -97,7 +97,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             licence=data.licence,
             citation=data.citation,
             shape=asdict(task.shape(data)),
-            class_names=data.class_names,
+            vocabulary=task.vocabulary(data),
         ),
         designs_from=study.designs_from,
         arms=tuple(arms),
@@ -112,7 +112,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
     from tiebreak.cost import measure
     from tiebreak.models.fusing import why_not
 
-    design = catalog.find_design(arm.design, study.designs_from)
+    design = catalog.find_design(arm.design, study.designs_from, names.TASKS[study.task].family)
     own = arm.design not in names.DESIGNS
     build = dict(arm.build) if own else complete(names.DESIGNS[arm.design].options, arm.build)
     evaluation = {
@@ -201,7 +201,7 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)
         seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
-    tensors = 4 * shape.example(1).numel() * sum(plan.data.sizes.values())
+    tensors = 4 * sum(each.numel() for each in shape.inputs(1)) * sum(plan.data.sizes.values())
     return Prediction(seconds, _cohorts(plan, shape), PROCESS_BYTES + 2 * tensors)
 
 

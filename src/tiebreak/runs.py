@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -153,7 +153,9 @@ class DataSummary(Strict):
     licence: str
     citation: str
     shape: dict[str, int] = Field(default_factory=dict)  # what designs are built for
-    class_names: tuple[str, ...] = Field(default=(), strict=False)
+    vocabulary: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(
+        default_factory=dict
+    )  # such as classes
 
 
 class Plan(Strict):

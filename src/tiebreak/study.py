@@ -199,6 +199,9 @@ class Quick(Strict):
     batch: Annotated[int, Field(ge=1)] | None = None
     grid: dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]] | None = None
     without: tuple[str, ...] = Field(default=(), strict=False)  # arms that are left out, with what rests on them
+    build: Options = {}  # options of every design that has them, such as a smaller width
+    fixed: dict[str, float] = {}
+    optimiser: Optimiser | None = None
 
 
 class About(Strict):
@@ -304,10 +307,12 @@ class Study(Strict):
         quick: dict[str, Any] = self.quick.model_dump(exclude_none=True)
         budget = self.budget.model_dump() | {key: quick.pop(key) for key in ("epochs", "batch") if key in quick}
         out = set(quick.pop("without"))
+        build = quick.pop("build")
         kept = {item.name for item in self.comparisons if not out & set(item.arms())}
         whole = self.model_dump(mode="json", exclude_none=True)
         parts = {
-            "arms": [item for item in whole["arms"] if item["name"] not in out],
+            "arms": [_smaller(item, build) for item in whole["arms"] if item["name"] not in out],
+            "fixed": {**whole["fixed"], **quick.pop("fixed")},
             "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
             "claims": [item for item in whole["claims"] if item["comparison"] in kept],
             "reported": [item for item in whole["reported"] if item["arm"] not in out],
@@ -318,6 +323,13 @@ class Study(Strict):
     def _replace(self, changes: Mapping[str, Any]) -> Study:
         whole = {**self.model_dump(mode="json", exclude_none=True), **changes}
         return study_file.validate(Study, whole, f"study {self.name}")
+
+
+def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar]) -> dict[str, Any]:
+    """An arm with the options of the quick version that its design has; a user's design has none of these."""
+    design = names.DESIGNS.get(arm["design"])
+    known = {name: value for name, value in build.items() if design is not None and name in design.options}
+    return {**arm, "build": {**arm["build"], **known}}
 
 
 def _named(item: Any, count: int) -> Any:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak import catalog
+from tiebreak import catalog, names
 from tiebreak.api import DESIGNS_FILE, Result, open_result
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.models.interfaces import Images
+from tiebreak.models.interfaces import SHAPES
+from tiebreak.names import Scalar
+from tiebreak.reply import Reply
+from tiebreak.resolve import complete
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.runs import Run
 from tiebreak.streams import stream
-from tiebreak.tasks.interface import Answer
+from tiebreak.study_rules import check_options
+from tiebreak.tasks.interface import Known
 from tiebreak.train import checkpoint
 from tiebreak.train.keeping import resumable
 from tiebreak.train.step import initial_state
@@ -26,21 +31,36 @@ class Used:
 
     arm: str
     run: Run
-    answers: list[Answer]
-    note: str
+    reply: Reply
 
 
-def use(folder: Path, given: str, *, arm: str | None = None, seed: int | None = None) -> Used:
-    """Ask a trained run about `given`: by default the best run of the best arm, chosen on validation."""
+def use(
+    folder: Path,
+    given: str,
+    *,
+    arm: str | None = None,
+    seed: int | None = None,
+    how: Mapping[str, Scalar] | None = None,
+) -> Used:
+    """Ask a trained run about `given`: by default the best run of the best arm, chosen on validation.
+
+    `how` are options of the task for this, such as the width of a beam.
+    """
     result = open_result(folder)
+    how = how or {}
+    try:
+        check_options("use", how, names.TASKS[result.study.task].use)
+    except ValueError as error:
+        raise TiebreakError(f"{folder}: {error}") from None
     tally = Tally(result.study, result.plan, result.records)
     name = arm or best_arm(result, tally)
     if name not in [each.name for each in result.study.arms]:
         raise TiebreakError(f"{folder}: no arm {name!r}; {nearest(name, [each.name for each in result.study.arms])}")
     run = chosen_run(result, tally, name, seed)
-    shape = Images(**result.plan.data.shape)
+    family = names.TASKS[run.task].family
+    shape = SHAPES[family](**result.plan.data.shape)
     own = str(folder / DESIGNS_FILE) if result.plan.designs_from is not None else None
-    network = catalog.find_design(run.design, own).network(shape, run.build, stream(run.seed, "init"))
+    network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:
         records = [record for record in resumable(run, store.checkpoints()) if record.epoch == run.epochs]
@@ -48,8 +68,8 @@ def use(folder: Path, given: str, *, arm: str | None = None, seed: int | None = 
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
     checkpoint.restore(folder, records[0], state)
     task = catalog.TASKS[run.task]
-    answers, note = task.answer(network.eval(), given, shape, run.options, result.plan.data.class_names)
-    return Used(name, run, answers, note)
+    known = Known(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options)
+    return Used(name, run, task.answer(network.eval(), given, known, complete(names.TASKS[run.task].use, how)))
 
 
 def best_arm(result: Result, tally: Tally) -> str:

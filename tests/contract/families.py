@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,8 @@ from torch import Tensor, nn
 
 import tiny
 from tiebreak import catalog, names
-from tiebreak.models.interfaces import Design, Images, Shape
+from tiebreak.models.interfaces import END, PADDING, START, Design, Images, Sentences, Shape
+from tiebreak.names import Scalar
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Task
 
@@ -26,7 +28,10 @@ class Family:
     task: str
     shapes: tuple[Shape, ...]
     small: Shape  # for tests that train
-    examples: Callable[[Shape, int, int], dict[str, Tensor]]  # of a shape, how many, from which seed
+    examples: Callable[[Any, int, int], dict[str, Tensor]]  # of a shape, how many, from which seed
+    inputs: tuple[str, ...]  # of a batch: what a network sees and should use
+    metric: str
+    build: Mapping[str, Scalar] = field(default_factory=dict)  # options of designs that make tests which train quick
     data: str
     write_data: Callable[[Path], Path]  # the data set in a folder
 
@@ -34,9 +39,24 @@ class Family:
 def images(shape: Images, count: int, seed: int) -> dict[str, Tensor]:
     """Noise, and labels that have nothing to do with it."""
     generator = torch.Generator().manual_seed(seed)
-    pixels = torch.rand(shape.example(count).shape, generator=generator)
+    pixels = torch.rand(shape.inputs(count)[0].shape, generator=generator)
     labels = torch.randint(0, shape.classes, (count,), generator=generator)
     return {"images": pixels, "labels": labels}
+
+
+def sentences(shape: Sentences, count: int, seed: int) -> dict[str, Tensor]:
+    """Random symbols of random lengths, and targets that have nothing to do with the sources."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def rows(symbols: int, length: int) -> Tensor:
+        tokens = torch.randint(4, symbols, (count, length), generator=generator)
+        sizes = torch.randint(1, length, (count, 1), generator=generator)
+        places = torch.arange(length)
+        return torch.where(places < sizes, tokens, torch.where(places == sizes, END, PADDING))
+
+    wanted = rows(shape.targets, shape.target_length)
+    given = torch.cat([torch.full((count, 1), START), wanted[:, :-1].masked_fill(wanted[:, :-1] == END, PADDING)], 1)
+    return {"source": rows(shape.sources, shape.source_length), "given": given, "wanted": wanted}
 
 
 FAMILIES: dict[str, Family] = {
@@ -49,8 +69,25 @@ FAMILIES: dict[str, Family] = {
         ),
         small=Images(channels=1, height=16, width=13, classes=3),
         examples=images,
+        inputs=("images",),
+        metric="accuracy",
         data="pneumoniamnist",
         write_data=tiny.write_data,
+    ),
+    "translator": Family(
+        task="translate",
+        shapes=(
+            Sentences(sources=34, targets=34, source_length=20, target_length=21),
+            Sentences(sources=9, targets=40, source_length=4, target_length=9),
+            Sentences(sources=60, targets=8, source_length=31, target_length=3),
+        ),
+        small=Sentences(sources=9, targets=8, source_length=6, target_length=5),
+        examples=sentences,
+        inputs=("source", "given"),
+        metric="error",
+        build={"width": 16},
+        data="./pairs",
+        write_data=tiny.write_pairs,
     ),
 }
 
@@ -66,7 +103,14 @@ def task_of(design: Design) -> Task:
 def build(design: Design, key: int = 1, number: int = 0) -> tuple[nn.Module, Shape]:
     """A network of the design for one of its family's shapes."""
     shape = family_of(design).shapes[number]
-    return design.network(shape, complete(names.DESIGNS[design.name].options, {}), key), shape
+    return design.network(shape, options_of(design), key), shape
+
+
+def options_of(design: Design) -> dict[str, Scalar]:
+    """The design's options: its family's for tests, else its defaults. A user's design has none."""
+    known = names.DESIGNS[design.name].options if design.name in names.DESIGNS else {}
+    small = {name: value for name, value in family_of(design).build.items() if name in known}
+    return complete(known, small)
 
 
 def example(design: Design, shape: Shape, batch: int, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:

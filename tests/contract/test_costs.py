@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from families import every_design, family_of
+from families import family_of
 
 from tiebreak import catalog, names
 from tiebreak.cost import measure, nets, workloads
@@ -13,6 +13,8 @@ from tiebreak.cost.symbolic import evaluate, symbol
 from tiebreak.cost.workloads import Workload
 from tiebreak.models.interfaces import Design
 
+# Formulas are of classifiers so far; designs of other families are counted (parameters, work), not predicted.
+with_formulas = {name: design for name, design in catalog.DESIGNS.items() if design.family == "classifier"}
 # Odd sizes, at which a slip by one or a confusion of two variables shows.
 SIZES: dict[str, tuple[dict[str, int], ...]] = {
     "attention": ({"L": 1, "D": 3}, {"L": 37, "D": 5}, {"L": 130, "D": 8}),
@@ -71,7 +73,7 @@ def check(part: Part, sizes: dict[str, int], workload: Workload) -> None:
     assert workloads.kept_numbers(workload) == part.value("activations", sizes)
 
 
-@every_design
+@pytest.mark.parametrize("design", with_formulas.values(), ids=list(with_formulas))
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_every_design_costs_what_its_formula_says(design: Design, number: int) -> None:
     assert design.name in PARTS, (

@@ -6,13 +6,14 @@ import copy
 
 import pytest
 import torch
-from families import build, every_design, example, floats, task_of
+from families import build, every_design, example, family_of, floats, task_of
 from torch import Tensor, nn
 
-from tiebreak import catalog
+from tiebreak import catalog, names
 from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
 from tiebreak.models.interfaces import Design
+from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Split
 
 
@@ -28,7 +29,29 @@ def test_builds_and_gives_one_row_per_example(design: Design, number: int) -> No
         split, _ = example(design, shape, batch)
         outcomes = task_of(design).outcomes(network.eval(), split)
         assert outcomes
-        assert all(values.shape == (batch,) and torch.isfinite(values).all() for values in outcomes.values())
+        assert all(values.shape[0] == batch and torch.isfinite(values).all() for values in outcomes.values())
+
+
+@every_design
+def test_builds_with_the_options_that_names_gives_it_and_with_those_alone(design: Design) -> None:
+    small, known = family_of(design).small, names.DESIGNS[design.name].options
+    network = design.network(small, complete(known, {}), 0)
+    with torch.no_grad():
+        assert network(*small.inputs(3)).shape == small.output(3)
+    with pytest.raises(TypeError):
+        design.network(small, {"nonsense": 1}, 0)
+
+
+@every_design
+def test_its_task_computes_the_metrics_that_names_promises(design: Design) -> None:
+    network, shape = build(design)
+    split, _ = example(design, shape, 4)
+    with torch.no_grad():
+        outcomes = task_of(design).outcomes(network.eval(), split)
+    metrics, kept = task_of(design).score({name: values.numpy() for name, values in outcomes.items()})
+    assert metrics.keys() == names.TASKS[family_of(design).task].metrics.keys()
+    assert family_of(design).metric in kept, "the study's metric of each example tells which examples to show"
+    assert all(len(values) == 4 for values in kept.values())
 
 
 @every_design
@@ -48,9 +71,9 @@ def test_the_loss_depends_on_the_input(design: Design) -> None:
     network.eval()
     split, weights = example(design, shape, 8, seed=0)
     other, _ = example(design, shape, 8, seed=1)
-    inputs = {name: values for name, values in other.items() if values.is_floating_point()}
-    with torch.no_grad():
-        assert loss(design, network, split, weights) != loss(design, network, {**split, **inputs}, weights)
+    for name in family_of(design).inputs:
+        with torch.no_grad():
+            assert loss(design, network, split, weights) != loss(design, network, {**split, name: other[name]}, weights)
 
 
 @every_design

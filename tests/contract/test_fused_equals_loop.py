@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from twins import (
 
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.dropout import drop, dropouts, step_keys
-from tiebreak.models.interfaces import Design
+from tiebreak.models.interfaces import Design, Images
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.runs import Run
 from tiebreak.streams import stream
@@ -266,7 +265,7 @@ def test_where_a_kernel_does_not_allow_it_company_shows_in_the_last_bits_only(ch
     are apart from larger cohorts by rounding. From 8 channels in all on, and with one channel always, nothing is.
     """
     design = find("cnn-strided", tmp_path)
-    small = replace(FAMILIES["classifier"].small, channels=channels)
+    small = Images(channels=channels, height=16, width=13, classes=3)
     split = FAMILIES["classifier"].examples(small, 8, 0)
     few = -(-8 // channels)  # as many runs as it takes
     runs = [make_run(design, seed=seed, dropout=0.0) for seed in range(few + 2)]
@@ -303,9 +302,11 @@ def test_outcomes_are_those_of_the_loop(design: Design) -> None:
         assert found[row][0] == pytest.approx(metrics, rel=1e-6)
         with torch.no_grad():
             wanted = task_of(design).outcomes(looped.networks[row], split)
-        assert outcomes.keys() == found[row][1].keys() == wanted.keys() == exact.keys()
+        assert wanted.keys() == exact.keys()
         for name, values in wanted.items():
             torch.testing.assert_close(exact[name][row], values, rtol=1e-12, atol=1e-12)
+        assert outcomes.keys() == found[row][1].keys()
+        for name in outcomes:
             assert found[row][1][name].dtype == outcomes[name].dtype
             torch.testing.assert_close(  # stored as float32: the last bit may be rounded either way
                 torch.from_numpy(found[row][1][name]), torch.from_numpy(outcomes[name]), rtol=2e-7, atol=1e-12
@@ -414,7 +415,7 @@ def test_a_run_that_diverges_in_a_job_is_told_and_the_others_end_as_without_it(
     assert status == {mild.identity: "done", wild.identity: status[wild.identity], other.identity: "done"}
     found = numbers(messages)
     assert {key: found[key] for key in alone} == alone
-    if name != "normed":  # batch normalisation survives any step of the layers before it
+    if name in ("cnn-pool", "mlp", "attention-rows", "small-residual"):  # others saturate or normalise, and survive
         assert status[wild.identity] == "diverged"
         assert found[wild.identity][2].startswith(f"epoch {found[wild.identity][1]}: ")
         assert found[wild.identity][3] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from families import family_of, task_of
+from families import family_of, options_of, task_of
 from torch import Tensor, nn
 
 from tiebreak import catalog, names
@@ -70,12 +70,11 @@ def make_run(design: Design, *, seed: int = 0, **more: Any) -> Run:
     """A run of the design; `more` are hyper-parameters, or replace what else is there."""
     hypers = {name: more.pop(name, hyper.default) for name, hyper in names.HYPERS.items()}
     kind, schedule = more.pop("kind", "sgd"), more.pop("schedule", "constant")
-    options = names.DESIGNS[design.name].options if design.name in names.DESIGNS else {}
     return Run.model_validate(
         {
             "design": design.name,
             "source": design.source(),
-            "build": complete(options, {}),
+            "build": options_of(design),
             "task": family_of(design).task,
             "options": complete(names.TASKS[family_of(design).task].options, {}),
             "data": "none",
@@ -174,13 +173,15 @@ def planned(name: str, folder: Path, data_dir: Path, **more: Any) -> tuple[list[
             "question": "Are they the same?",
             "task": family_of(find(name, folder)).task,
             "data": family_of(find(name, folder)).data,
-            "metric": "accuracy",
+            "metric": family_of(find(name, folder)).metric,
             "margin": 0.01,
             "seeds": 3,
             "budget": {"epochs": 3, "batch": 32},
             "optimiser": {"kind": "adam"},
             "fixed": {"lr": 0.003},
-            "arms": [{"name": each, "design": name} for each in ("one", "two")],
+            "arms": [
+                {"name": each, "design": name, "build": options_of(find(name, folder))} for each in ("one", "two")
+            ],
             "comparisons": [{"a": "one", "b": "two"}],
             **({} if path is None else {"designs_from": str(path)}),
             **more,

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 from tiebreak.data.folder import folder_checksum, list_folder, load_folder
-from tiebreak.data.images import ImageData, checksum, load_images
+from tiebreak.data.images import ImageData, checksum
+from tiebreak.data.images import load as load_images
 from tiebreak.errors import TiebreakError
 
 SHAPE = (4, 5)

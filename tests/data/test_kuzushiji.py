@@ -10,7 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tiebreak.data.fetch import check_fetchable, find_source
-from tiebreak.data.images import checksum, load_images
+from tiebreak.data.images import checksum
+from tiebreak.data.images import load as load_images
 from tiebreak.data.kuzushiji import HIRAGANA, KANJI, read_kmnist_half
 from tiebreak.errors import TiebreakError
 

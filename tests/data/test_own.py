@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import tiny
 from tiebreak import cli, study_file
-from tiebreak.data.images import checksum, load_images
+from tiebreak.data.images import checksum
+from tiebreak.data.images import load as load_images
 from tiebreak.data.own import find_own
 from tiebreak.errors import TiebreakError
 from tiebreak.names import is_path
@@ -134,7 +135,7 @@ def test_a_study_of_ones_own_images_is_planned(
     study = tiny_study(data=name, seeds=6)
     plan = make_plan(study, None)
     assert plan.data.name == name
-    assert plan.data.checksum == data_checksum(name, None)
+    assert plan.data.checksum == data_checksum(study, None)
     assert plan.warnings == ()
     before = plan_inputs(study, None)
     assert before == plan.inputs

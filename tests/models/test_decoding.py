@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -8,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tiebreak.models.decoding import greedy
+from tiebreak.models.decoding import beam, greedy
 
 START, END, VOCABULARY, HIDDEN = 0, 1, 6, 5
 Carry = dict[str, tuple[Tensor, Tensor]]
@@ -92,6 +95,192 @@ def test_runs_together_say_what_each_run_alone_says(traced: bool) -> None:
     tokens, lengths = together(params, hidden)
     for run, model in enumerate(models):
         alone = greedy(model, *begin(hidden), END, 8)
+        assert torch.equal(tokens[run], alone[0])
+        assert torch.equal(lengths[run], alone[1])
+    assert len(torch.unique(lengths)) > 1
+
+
+class Hypothesis(NamedTuple):
+    tokens: list[int]
+    total: float
+    state: Carry
+
+    def score(self, penalty: float) -> float:
+        return self.total / math.pow(len(self.tokens), penalty)
+
+    @property
+    def ended(self) -> bool:
+        return END in self.tokens
+
+
+def grown(model: Speaker, hypothesis: Hypothesis) -> list[Hypothesis]:
+    """Every continuation by one token."""
+    token = torch.tensor([hypothesis.tokens[-1] if hypothesis.tokens else START])
+    logits, state = model(token, hypothesis.state)
+    logs = logits[0].log_softmax(-1).tolist()
+    return [Hypothesis([*hypothesis.tokens, v], hypothesis.total + log, state) for v, log in enumerate(logs)]
+
+
+def search(model: Speaker, hidden: Tensor, steps: int, width: int | None, penalty: float) -> Hypothesis:
+    """One sentence, hypothesis by hypothesis; `width` None keeps them all."""
+    pool = [Hypothesis([], 0.0, begin(hidden[None])[0])]
+    for _ in range(steps):
+        pool = [new for old in pool for new in ([old] if old.ended else grown(model, old))]
+        pool = sorted(pool, key=lambda hypothesis: -hypothesis.score(penalty))[:width]
+    return pool[0]
+
+
+def padded(tokens: list[int], steps: int) -> list[int]:
+    return tokens + [END] * (steps - len(tokens))
+
+
+def speaker(seed: int, rows: int, vocabulary: int = VOCABULARY) -> tuple[Speaker, Tensor]:
+    torch.manual_seed(seed)
+    model = Speaker()
+    model.out = nn.Linear(HIDDEN, vocabulary)
+    nn.init.normal_(model.out.weight, std=2)
+    return model.double(), torch.randn(rows, HIDDEN, dtype=torch.float64)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10**6), st.integers(1, 5), st.integers(1, 9), st.sampled_from([0.0, 0.6, 1.0]))
+def test_a_beam_of_one_is_greedy(seed: int, rows: int, steps: int, penalty: float) -> None:
+    model, hidden = speaker(seed, rows)
+    with torch.no_grad():
+        expected = greedy(model, *begin(hidden), END, steps)
+        got = beam(model, *begin(hidden), END, steps, 1, penalty=penalty)
+    assert torch.equal(got[0], expected[0])
+    assert torch.equal(got[1], expected[1])
+
+
+def test_a_beam_of_one_is_greedy_where_log_probabilities_cannot_tell_tokens_apart() -> None:
+    close = torch.nextafter(torch.tensor(0.0), torch.tensor(1.0))
+    logits = torch.tensor([[0.0, 0.0, float(close), 0.0], [0.0, 30.0, 30.0, 0.0]])
+    assert len(set(logits.log_softmax(-1)[0].tolist())) == 1
+
+    def say(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return logits[state], state
+
+    rows = (torch.arange(2), torch.full((2,), START), 3, 4)
+    assert torch.equal(beam(say, *rows, 1)[0], greedy(say, *rows)[0])
+    assert greedy(say, *rows)[0].tolist() == [[2] * 4, [1] * 4]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.integers(2, 3), st.integers(1, 4), st.sampled_from([0.0, 1.0]))
+def test_a_beam_as_wide_as_all_prefixes_is_exhaustive_search(
+    seed: int, vocabulary: int, steps: int, penalty: float
+) -> None:
+    model, hidden = speaker(seed, 2, vocabulary)
+    width = sum((vocabulary - 1) ** length for length in range(steps + 1))
+    with torch.no_grad():
+        tokens, lengths = beam(model, *begin(hidden), END, steps, width, penalty=penalty)
+        best = [search(model, row, steps, None, penalty).tokens for row in hidden]
+    assert tokens.tolist() == [padded(row, steps) for row in best]
+    assert lengths.tolist() == [sum(token != END for token in row) for row in best]
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**6), st.integers(1, 4), st.integers(1, 7), st.integers(1, 9), st.sampled_from([0.0, 0.6, 1.0]))
+def test_a_beam_keeps_what_one_sentence_and_one_hypothesis_at_a_time_keeps(
+    seed: int, rows: int, steps: int, width: int, penalty: float
+) -> None:
+    model, hidden = speaker(seed, rows)
+    with torch.no_grad():
+        tokens, lengths = beam(model, *begin(hidden), END, steps, width, penalty=penalty)
+        expected = [padded(search(model, row, steps, width, penalty).tokens, steps) for row in hidden]
+    assert tokens.dtype == lengths.dtype == torch.int64
+    assert tokens.tolist() == expected
+    assert lengths.tolist() == [sum(token != END for token in row) for row in expected]
+
+
+def chain(probabilities: list[list[float]]) -> tuple[Tensor, Tensor]:
+    """A Markov chain over tokens as (logits by the token before, the state of two sentences)."""
+    return torch.tensor(probabilities, dtype=torch.float64).log(), torch.zeros(2, 0)
+
+
+@pytest.mark.parametrize(
+    ("width", "penalty", "expected"),
+    [
+        (1, 1.0, [2, 2, 2]),  # as greedy: 0.6 * 0.4 * 0.4
+        (2, 0.0, [3, END, END]),  # 0.4 * 0.9, which the first step liked less
+        (2, 1.0, [3, END, END]),
+    ],
+)
+def test_a_beam_finds_what_greedy_misses(width: int, penalty: float, expected: list[int]) -> None:
+    logits, state = chain([[0, 0, 0.6, 0.4], [0.25] * 4, [0.25, 0.35, 0.4, 0], [0.05, 0.9, 0.05, 0]])
+
+    def say(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return logits[tokens], state
+
+    tokens, lengths = beam(say, state, torch.full((2,), START), END, 3, width, penalty=penalty)
+    assert tokens.tolist() == [expected] * 2
+    assert lengths.tolist() == [sum(token != END for token in expected)] * 2
+
+
+def test_the_penalty_chooses_between_short_and_likely_per_token() -> None:
+    logits, state = chain([[0, 0.5, 0.5, 0], [0.25] * 4, [0, 0.1, 0, 0.9], [0, 1.0, 0, 0]])
+
+    def say(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return logits[tokens], state
+
+    start = torch.full((2,), START)
+    assert beam(say, state, start, END, 4, 3, penalty=0.0)[0].tolist() == [[END] * 4] * 2  # 0.5
+    tokens, lengths = beam(say, state, start, END, 4, 3, penalty=1.0)  # 0.45 ** (1 / 3)
+    assert tokens.tolist() == [[2, 3, END, END]] * 2
+    assert lengths.tolist() == [2, 2]
+
+
+def test_ties_go_to_the_smaller_token() -> None:
+    def say(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros(len(tokens), 5), state
+
+    tokens, _ = beam(say, torch.zeros(3, 1), torch.full((3,), START), 4, 4, 3)
+    assert tokens.tolist() == [[0] * 4] * 3
+
+
+def test_no_two_hypotheses_are_the_same() -> None:
+    seen = []
+
+    def say(tokens: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        state = torch.cat([state[:, 1:], tokens[:, None]], dim=1)
+        seen.append(state)
+        return torch.linspace(0, 1, 7).expand(len(tokens), 7), state
+
+    beam(say, torch.zeros(2, 5, dtype=torch.int64), torch.full((2,), START), END, 5, 4)
+    for state in seen[1:]:
+        for sentence in state.reshape(2, 4, 5).tolist():
+            assert len({tuple(row) for row in sentence}) == 4
+
+
+def test_a_state_that_is_not_made_of_tensors_is_refused() -> None:
+    def say(tokens: Tensor, state: int) -> tuple[Tensor, int]:
+        return torch.zeros(len(tokens), 3), state + 1
+
+    with pytest.raises(AssertionError, match="made of tensors, not of int"):
+        beam(say, 0, torch.full((2,), START), END, 2, 2)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("width", [1, 3, 9])
+def test_runs_together_search_as_each_run_alone(traced: bool, width: int) -> None:
+    models = [speaker(seed, 1)[0] for seed in range(3)]
+    params, _ = stack_module_state(models)
+    hidden = speaker(0, 5)[1]
+
+    def decode(params: dict[str, Tensor], hidden: Tensor) -> tuple[Tensor, Tensor]:
+        def step(tokens: Tensor, state: Carry) -> tuple[Tensor, Carry]:
+            logits, following = functional_call(models[0], params, (tokens, state))
+            return logits, following
+
+        return beam(step, *begin(hidden), END, 6, width)
+
+    together = vmap(decode, in_dims=(0, None))
+    if traced:
+        together = make_fx(together)(params, hidden)
+    tokens, lengths = together(params, hidden)
+    for run, model in enumerate(models):
+        alone = beam(model, *begin(hidden), END, 6, width)
         assert torch.equal(tokens[run], alone[0])
         assert torch.equal(lengths[run], alone[1])
     assert len(torch.unique(lengths)) > 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tiebreak.models.interfaces import Design, Images
+from tiebreak.models.interfaces import Design, Images, Sentences
 
 SHAPE = Images(channels=1, height=4, width=4, classes=2)
 
@@ -60,5 +60,10 @@ def test_a_network_is_a_function_of_its_key() -> None:
     assert not torch.equal(first, third)
 
 
-def test_the_example_has_the_shape() -> None:
-    assert Images(channels=3, height=5, width=7, classes=2).example(4).shape == (4, 3, 5, 7)
+def test_inputs_and_outputs_have_the_shape() -> None:
+    images = Images(channels=3, height=5, width=7, classes=2)
+    assert [each.shape for each in images.inputs(4)] == [(4, 3, 5, 7)]
+    assert images.output(4) == (4, 2)
+    sentences = Sentences(sources=9, targets=8, source_length=5, target_length=6)
+    assert [each.shape for each in sentences.inputs(4)] == [(4, 5), (4, 6)]
+    assert sentences.output(4) == (4, 6, 8)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import sample_exhibits
+import sample_findings
 import sample_report
 
 from tiebreak.report import document
@@ -84,6 +85,15 @@ def test_long_names_do_not_widen_the_page(tmp_path: Path) -> None:
     page = document.write_report(tmp_path / "results", it.study, it.plan, it.records, it.verdict)
     window, whole, body = measured(tmp_path, page, 320)
     assert max(whole, body) <= window == 320
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+def test_texts_heat_maps_and_graphs_do_not_widen_the_page(tmp_path: Path, width: int) -> None:
+    it = sample_findings.hostile()
+    page = document.write_report(tmp_path / "results", it.study, it.plan, it.records, it.verdict)
+    window, whole, body = measured(tmp_path, page, width)
+    assert max(whole, body) <= window == width
+    assert console_lines(tmp_path, page) == []
 
 
 def test_the_page_prints_on_several_pages_of_text(tmp_path: Path, page: Path) -> None:

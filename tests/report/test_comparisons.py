@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sample_findings
 import sample_report
 
 from tiebreak.report import comparisons
@@ -70,3 +71,13 @@ def test_an_interaction_is_listed_in_differences() -> None:
     )
     first = evidence.verdict.primary
     assert comparisons.ahead(first, evidence.sides(first).pairs) == "pool scored higher in 10 of 10 seeds"
+
+
+def test_where_less_is_better_the_lower_side_is_ahead() -> None:
+    evidence = sample_findings.lower_is_better()
+    first, last = evidence.verdict.comparisons[0], evidence.verdict.comparisons[-1]
+    pairs = evidence.sides(first).pairs
+    assert first.verdict == "a"
+    assert comparisons.ahead(first, pairs, "min") == "pool scored lower, which is better, in 10 of 10 seeds"
+    told = comparisons.ahead(last, evidence.sides(last).pairs, "min")
+    assert told.startswith("pool-moved − strided-moved was less (a larger advantage) than pool − strided in")

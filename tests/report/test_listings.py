@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
+from tiebreak.reply import Answer, Reply
 from tiebreak.report import listings
 from tiebreak.scores import compare_scores
 from tiebreak.stats import Compared
@@ -109,7 +110,8 @@ def test_the_bar_of_a_download_counts_bytes() -> None:
 def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() -> None:
     file, console = screen()
     answers = [("se\x1b[31mven", 0.9), *((str(number), 0.01) for number in range(11))]
-    listings.print_answers(console, answers, "pool (seed 0)", "")
+    reply = Reply(answers=[Answer(text=text, probability=probability) for text, probability in answers])
+    listings.print_reply(console, reply, "pool (seed 0)")
     lines = file.getvalue().splitlines()
     assert lines[0].split()[-3:-1] == ["90.0", "%"]
     assert lines[0].startswith("se [31mven")

@@ -111,11 +111,11 @@ def test_outcomes_and_metrics() -> None:
     split = {"images": torch.arange(3)[:, None, None, None].float(), "labels": torch.tensor([0, 1, 1])}
     outcomes = TASK.outcomes(Table(logits), split)
     assert outcomes["accuracy"].tolist() == [1, 1, 0]
-    metrics = TASK.metrics({name: values.numpy() for name, values in outcomes.items()})
+    metrics, kept = TASK.score({name: values.numpy() for name, values in outcomes.items()})
     assert metrics["accuracy"] == pytest.approx(2 / 3)
     assert metrics["loss"] == pytest.approx(float(F.cross_entropy(logits, split["labels"])))
     assert set(metrics) == set(names.TASKS["classify"].metrics)
-    assert outcomes["prediction"].tolist() == [0, 1, 0]
+    assert kept["prediction"].tolist() == outcomes["prediction"].tolist() == [0, 1, 0]
 
 
 def test_disturbed_is_the_mean_over_the_six_moves() -> None:

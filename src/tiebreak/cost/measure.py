@@ -60,7 +60,7 @@ def forward_flops(network: nn.Module, shape: Shape) -> int | None:
     network.eval()
     try:
         with torch.no_grad():
-            return count(lambda: network(shape.example(1))).flops
+            return count(lambda: network(*shape.inputs(1))).flops
     finally:
         network.train(was_training)
 
@@ -91,7 +91,7 @@ def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
     was_training = network.training
     network.train()
     try:
-        kept, _ = kept_for_backward(lambda: network(shape.example(batch)), (*network.parameters(), *network.buffers()))
+        kept, _ = kept_for_backward(lambda: network(*shape.inputs(batch)), (*network.parameters(), *network.buffers()))
     finally:
         network.train(was_training)
     return sum(kept) + max(kept, default=0)
@@ -162,10 +162,10 @@ def seconds(call: Call, *, warm_up: int = 1, least: int = 3, device: torch.devic
 
 def step_seconds(network: nn.Module, shape: Shape, batch: int) -> float:
     """The time of one forward and backward pass on zeros: median of a few, for predictions only."""
-    example = shape.example(batch)
+    example = shape.inputs(batch)
     times = []
     for _ in range(8):
         start = time.perf_counter()
-        network(example).sum().backward()
+        network(*example).sum().backward()
         times.append(time.perf_counter() - start)
     return statistics.median(times[2:])

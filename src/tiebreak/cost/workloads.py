@@ -45,7 +45,7 @@ def design_workload(name: str, shape: Shape, options: Mapping[str, Scalar]) -> W
     """A design of the catalog; options that are not given have their defaults."""
     defaults = {key: option.default for key, option in names.DESIGNS[name].options.items()}
     network = DESIGNS[name].network(shape, {**defaults, **options}, key=1).eval()
-    return Workload(call=partial(network, shape.example(1)), network=network)
+    return Workload(call=partial(network, *shape.inputs(1)), network=network)
 
 
 def kept_numbers(workload: Workload) -> int:
@@ -64,6 +64,7 @@ def shape_of(sizes: Mapping[str, int]) -> Shape:
 
 def sizes_of(shape: Shape) -> dict[str, int]:
     """The variables of a design's formulas, from what it is built for. A new family of designs joins here."""
+    assert isinstance(shape, Images)
     return {"C": shape.channels, "H": shape.height, "W": shape.width, "Y": shape.classes}
 
 

@@ -95,13 +95,13 @@ def search_path(data_dir: Path | None = None) -> list[Path]:
 def locate(name: str, data_dir: Path | None = None) -> dict[str, Path]:
     """The files of a data set: the first folder, or its subfolder `name`, that holds them all. Embedded: none.
 
-    The subfolder may also be written with _ for -.
+    The subfolder may also be written with _ for -, or have the other name that the source gives it.
     """
     source = find_source(name)
     filenames = [file.filename for file in source.files]
     folders = search_path(data_dir)
     for folder in folders:
-        for place in (folder / name, folder / name.replace("-", "_"), folder):
+        for place in (folder / name, folder / name.replace("-", "_"), folder / source.folder, folder):
             found = {filename: place / filename for filename in filenames}
             if all(_is_file(path) for path in found.values()):
                 return found

@@ -93,7 +93,7 @@ def _listed(counts: Iterable[int]) -> str:
     return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
 
 
-def load_images(name: str, data_dir: Path | None = None) -> ImageData:
+def load(name: str, data_dir: Path | None = None) -> ImageData:
     """The image data set called `name`, or the user's own at the path `name`, checked and split."""
     if is_path(name):
         return _load_own(name, data_dir)
@@ -112,7 +112,7 @@ def load_images(name: str, data_dir: Path | None = None) -> ImageData:
 
 
 def checksum(name: str, data_dir: Path | None = None) -> str:
-    """The checksum that `load_images` would give, found without reading an image."""
+    """The checksum that `load` would give, found without reading an image."""
     if is_path(name):
         return own_checksum(find_own(name, data_dir))
     if name == "mnist5k":

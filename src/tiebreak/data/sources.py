@@ -14,6 +14,8 @@ _MEDMNIST = (
 )
 _CLANUWAT = "Clanuwat et al.: Deep Learning for Classical Japanese Literature, arXiv:1812.01718, 2018"
 
+_TATOEBA = "Tatoeba, tatoeba.org, sentence pairs by way of manythings.org/anki (Spanish and English, 2018)"
+
 
 @dataclass(frozen=True, kw_only=True)
 class RemoteFile:
@@ -36,6 +38,7 @@ class Source:
     files: tuple[RemoteFile, ...] = ()
     licence: str
     citation: str
+    folder: str = ""  # another name of the folder that its files may lie in
 
 
 def _medmnist(name: str, checksum: str) -> Source:
@@ -48,6 +51,10 @@ def _kmnist(part: str, checksum: str) -> RemoteFile:
     filename = f"kmnist-{part}.npz"
     address = f"http://codh.rois.ac.jp/kmnist/dataset/kmnist/{filename}"
     return RemoteFile(filename=filename, address=address, checksum=checksum)
+
+
+def _tatoeba(filename: str, checksum: str) -> RemoteFile:
+    return RemoteFile(filename=filename, checksum=f"sha256:{checksum}")
 
 
 SOURCES: Mapping[str, Source] = {
@@ -95,5 +102,28 @@ SOURCES: Mapping[str, Source] = {
         ),
         licence="CC BY-SA 4.0",
         citation=_CLANUWAT,
+    ),
+    # Upstream's file changes with time: these are fixed cuts of it, without addresses.
+    "tatoeba-spa-eng": Source(
+        name="tatoeba-spa-eng",
+        files=(
+            _tatoeba("train-eng-spa.txt", "22e139492d80fbe3f1db9c0e83246c940b57fd577a339dc7e86ea2f4b39bb1a7"),
+            _tatoeba("val-eng-spa.txt", "ec360c803bac81c6a8c0de9990d09d2d0e6f8a4476b44525d17c098c3029e6cb"),
+            _tatoeba("test-eng-spa.txt", "0ec54d96d572fcb920b8d52fa8a985f1fa144f99b07859508d58c4ac20eb8a52"),
+        ),
+        licence="CC BY 2.0",
+        citation=_TATOEBA,
+    ),
+    "tatoeba-full": Source(
+        name="tatoeba-full",
+        files=(_tatoeba("spa_full_118964.txt.gz", "d6c1e6ebead2980fddbad34ae8331825029a945a7b6ee2c9d5fdcccea8da7690"),),
+        licence="CC BY 2.0",
+        citation=_TATOEBA,
+        folder="tatoeba_spa_eng",
+    ),
+    "number-words": Source(
+        name="number-words",
+        licence="num2words, which spells the words: LGPL 2.1 or later",
+        citation="Ogawa, Savoir-faire Linux: num2words, a Python package that converts numbers to words",
     ),
 }

@@ -2,6 +2,14 @@
 
 Greedy: y_t = argmax_v p(v | y_1 .. y_{t-1}), until `end`. All sentences of a batch take the same fixed number of steps,
 and a mask remembers which have ended: no step asks a tensor whether to go on, so decoding vmaps over runs and traces.
+
+Beam: of each sentence the `width` best hypotheses are kept, where greedy keeps one. The score of a hypothesis is
+
+    log p(y_1 .. y_n) / n^penalty        n tokens, its `end` included
+
+(penalty 0: the likeliest sentence; 1: the likeliest per token, which does not favour short ones). One that has ended
+keeps its score and its place for as long as no `width` others, ended or still growing, are better. Ties go to the
+hypothesis that was better before, then to the larger logit, then to the smaller token. B sentences, W width, V tokens.
 """
 
 from __future__ import annotations
@@ -11,8 +19,9 @@ from typing import TypeVar
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
-Carry = TypeVar("Carry")  # whatever the model carries from token to token; never looked into
+Carry = TypeVar("Carry")  # whatever the model carries from token to token; greedy never looks into it
 
 
 def greedy(
@@ -33,3 +42,66 @@ def greedy(
         tokens.append(token)
     rows = torch.stack(tokens, dim=1)
     return rows, (rows != end).sum(dim=1)
+
+
+def beam(
+    step: Callable[[Tensor, Carry], tuple[Tensor, Carry]],
+    state: Carry,
+    start: Tensor,
+    end: int,
+    steps: int,
+    width: int,
+    *,
+    penalty: float = 1.0,
+) -> tuple[Tensor, Tensor]:
+    """The best sentence that a beam of `width` finds: tokens [B, steps] and lengths [B], as from `greedy`.
+
+    `state` is a pytree (tuples, lists, dicts) of tensors whose first axis is the batch, B long: `step` is called with
+    tokens [B * W] and a state whose tensors have B * W rows, those of a sentence side by side. A state with the batch
+    elsewhere, such as an LSTM's [layers, B, H], is for the caller to transpose. Width 1 is `greedy`, to the token.
+    """
+    assert width >= 1
+    sentence, place = torch.arange(len(start), device=start.device)[:, None], torch.arange(width, device=start.device)
+    state = _rows(state, sentence.expand(-1, width))
+    token = start[:, None].expand(-1, width)
+    tokens = token[:, :, None][:, :, :0]
+    ended, counts = torch.zeros_like(token, dtype=torch.bool), torch.zeros_like(token)
+    # At first there is one hypothesis, the empty one: its copies must not fill the beam with the same sentence.
+    total = torch.zeros(token.shape, device=start.device).masked_fill(place > 0, -torch.inf)
+    for _ in range(steps):
+        logits, state = step(token.reshape(-1), state)
+        choices, logs = _likeliest(logits.reshape(*token.shape, -1), width)
+        # What has ended has one continuation, `end` for nothing.
+        stays = torch.zeros_like(logs).masked_fill(torch.arange(logs.shape[-1], device=start.device) > 0, -torch.inf)
+        totals = total[..., None] + torch.where(ended[..., None], stays, logs)
+        choices = choices.masked_fill(ended[..., None], end)
+        counts = counts + ~ended
+        scores = totals / counts[..., None].to(totals.dtype) ** penalty
+        best = scores.flatten(1).argsort(dim=1, descending=True, stable=True)[:, :width]
+        parent = best // logs.shape[-1]
+        token, total = choices.flatten(1).gather(1, best), totals.flatten(1).gather(1, best)
+        counts = counts.gather(1, parent)
+        ended = ended.gather(1, parent) | (token == end)
+        tokens = torch.cat([tokens.gather(1, parent[..., None].expand_as(tokens)), token[..., None]], dim=2)
+        state = _rows(state, sentence * width + parent)
+    return tokens[:, 0], (tokens[:, 0] != end).sum(dim=1)
+
+
+def _likeliest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The tokens [B, W, min(W, V)] that can be in the next beam, best first, and their log probabilities.
+
+    They are put in order by logits: log probabilities, and more so their sums, round small differences away.
+    """
+    tokens = logits.argsort(dim=-1, descending=True, stable=True)[..., :width]
+    return tokens, logits.log_softmax(dim=-1).gather(-1, tokens)
+
+
+def _rows(state: Carry, indices: Tensor) -> Carry:
+    """The rows of every tensor in `state` at `indices`, read row by row."""
+
+    def take(leaf: Tensor) -> Tensor:
+        assert isinstance(leaf, Tensor), f"the state of a beam is made of tensors, not of {type(leaf).__name__}"
+        return leaf.index_select(0, indices.reshape(-1))
+
+    rows: Carry = tree_map(take, state)
+    return rows

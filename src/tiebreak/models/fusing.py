@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
+from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.interfaces import Shape
 
 LONGEST = 160  # letters of a reason
@@ -24,11 +25,13 @@ KNOWN = {  # in torch's words: in ours
 def why_not(network: nn.Module, shape: Shape) -> str:
     """Why two runs of the network cannot be fused: one line, or nothing when they can. Trains nothing."""
     copies = [copy.deepcopy(network).train() for _ in range(2)]
+    for each in copies:
+        use_plain_cells(each, True)
     params, buffers = stack_module_state(copies)
-    example = shape.example(2)
+    example = shape.inputs(2)
 
     def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-        return functional_call(copies[0], (params, buffers), (example,)).square().mean()  # type: ignore[no-any-return]
+        return functional_call(copies[0], (params, buffers), example).square().mean()  # type: ignore[no-any-return]
 
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):

@@ -18,6 +18,8 @@ from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
 from tiebreak.names import Scalar
 
+PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabulary of sentences
+
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
@@ -28,12 +30,41 @@ class Images:
     width: int
     classes: int
 
-    def example(self, batch: int) -> Tensor:
-        """An input of the right shape."""
-        return torch.zeros(batch, self.channels, self.height, self.width)
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        return (torch.zeros(batch, self.channels, self.height, self.width),)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.classes)
 
 
-Shape = Images  # more families join here
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """What a translator is built for: source [B, S] and target [B, T] as symbols, logits [B, T, targets] out.
+
+    Both vocabularies begin with padding 0, start 1, end 2 and unknown 3. The target that a network sees begins with
+    start; what it gives at each place is about the symbol after it.
+    """
+
+    sources: int  # symbols, the four special ones included
+    targets: int
+    source_length: int
+    target_length: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        lengths = (self.source_length, self.target_length)
+        source, target = (torch.ones(batch, length, dtype=torch.long) for length in lengths)
+        return source, target
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.target_length, self.targets)
+
+
+Shape = Images | Sentences
+SHAPES: Mapping[str, type[Images] | type[Sentences]] = {"classifier": Images, "translator": Sentences}  # by family
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,12 +116,12 @@ def check_output(name: str, network: nn.Module, shape: Shape) -> None:
         raise TiebreakError(f"design {name!r}: has no parameters to train")
     mode = network.training
     with torch.no_grad():
-        logits = network.eval()(shape.example(2))
+        logits = network.eval()(*shape.inputs(2))
     network.train(mode)
     given = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-    if given != (2, shape.classes):
+    if given != shape.output(2):
         raise TiebreakError(
-            f"design {name!r}: gave {given} for 2 images, should give logits of shape (2, {shape.classes})"
+            f"design {name!r}: gave {given} for 2 examples, should give logits of shape {shape.output(2)}"
         )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from tiebreak.names import Goal
 from tiebreak.report import words
 from tiebreak.results.verdict import ComparisonResult, Verdict
 
@@ -28,7 +29,7 @@ class ComparisonRow:
     primary: bool
     outcome: str
     decided: bool
-    metric: str
+    metric: str  # where it is not the study's
     difference: str
     interval: str
     examples: str
@@ -59,11 +60,11 @@ def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
         grouped = many[item.group] > 1
         heading = f"{item.group}: {item.a} against each other setting" if grouped and item.group != above else ""
         above = item.group
-        rows.append(_comparison_row(item, heading, grouped))
+        rows.append(_comparison_row(item, heading, grouped, verdict.metric.name))
     return rows
 
 
-def _comparison_row(item: ComparisonResult, heading: str, grouped: bool) -> ComparisonRow:
+def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric: str) -> ComparisonRow:
     short = item.model_copy(update={"a": _setting(item.a), "b": _setting(item.b)}) if grouped else item
     none = item.examples_low is None and item.difference is not None
     return ComparisonRow(
@@ -74,7 +75,7 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool) -> Comp
         primary=item.primary,
         outcome=words.outcome(short),
         decided=item.verdict != "undecided",
-        metric=item.metric,
+        metric=item.metric.replace("_", " ") if item.metric != metric else "",
         difference=words.signed(item.difference),
         interval=words.open_interval(item.low, item.high),
         examples=NONE if none else words.signed_interval(item.examples_low, item.examples_high),
@@ -119,10 +120,11 @@ def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
     return rows
 
 
-def ahead(item: ComparisonResult, pairs: Mapping[int, Sequence[float]]) -> str:
-    """In how many seeds the first side is above the second, in words."""
-    above = sum(a > b for a, b in pairs.values())
-    seeds = f"in {above} of {words.number_of(len(pairs), 'seed')}"
+def ahead(item: ComparisonResult, pairs: Mapping[int, Sequence[float]], goal: Goal = "max") -> str:
+    """In how many seeds the first side is better than the second, in words."""
+    better = sum(a > b if goal == "max" else a < b for a, b in pairs.values())
+    seeds = f"in {better} of {words.number_of(len(pairs), 'seed')}"
     if item.kind == "interaction":
-        return f"{words.minus(item.a)} was larger than {words.minus(item.b)} {seeds}"
-    return f"{item.a} scored higher {seeds}"
+        larger = "larger" if goal == "max" else "less (a larger advantage)"
+        return f"{words.minus(item.a)} was {larger} than {words.minus(item.b)} {seeds}"
+    return f"{item.a} scored {'higher' if goal == 'max' else 'lower, which is better,'} {seeds}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,6 +52,14 @@ class Margins:
     right: int = 12
     top: int = 12
     bottom: int = 44
+
+
+@dataclass(frozen=True, kw_only=True)
+class Legend:
+    """An arm beside its colour, and what is drawn of it."""
+
+    index: int
+    text: str
 
 
 def colour(index: int) -> str:
@@ -135,6 +144,12 @@ def window(values: Sequence[float], share: float) -> tuple[float, float]:
 def fit(text: str, width: float) -> str:
     """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
     return words.shorten(words.printable(text), int(width / LETTER))
+
+
+def letters_room(labels: Sequence[str]) -> int:
+    """The width in pixels that the widest of these labels needs, wide scripts counted double."""
+    wide = (sum(1 + (unicodedata.east_asian_width(char) in "WF") for char in label) for label in labels)
+    return round(max(wide, default=0) * LETTER)
 
 
 def to_svg(figure: Figure, *, name: str, label: str) -> str:

@@ -122,7 +122,7 @@ class Evidence:
         by_epoch: dict[int, dict[int, float]] = {}
         for seed, identity in self.identities(arm):
             if self.status(identity) in ("done", "missing"):
-                for epoch, record in self._epochs(identity).items():
+                for epoch, record in self.epochs(identity).items():
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
         return [
             point(epoch, list(scores.values()))
@@ -208,7 +208,7 @@ class Evidence:
             record = self.records.runs[identity]
             return status, f"epoch {record.epoch} of {total}: {record.reason or 'no reason recorded'}"
         if status == "missing":
-            trained = len(self._epochs(identity))
+            trained = len(self.epochs(identity))
             return status, f"{trained} of {total} epochs trained" if trained else "not started"
         result = self.result(arm.name)
         tested = arm.evaluation in self.records.finals.get(identity, {})
@@ -216,7 +216,8 @@ class Evidence:
             return None
         return "not tested", "trained, but the test split is not evaluated yet"
 
-    def _epochs(self, identity: str) -> Mapping[int, EpochRecord]:
+    def epochs(self, identity: str) -> Mapping[int, EpochRecord]:
+        """What is recorded of a run, by epoch."""
         recorded = self.records.epochs.get(self.trajectories[identity], {})
         last = self.plan.runs[identity].epochs
         return {epoch: record for epoch, record in recorded.items() if epoch <= last}

@@ -12,7 +12,7 @@ from tiebreak.report import drawing, words
 from tiebreak.report.confusion import Confusion
 from tiebreak.report.drawing import INK, SMALL, Margins
 from tiebreak.report.evidence import Point
-from tiebreak.report.exhibits import Move
+from tiebreak.report.exhibits import Line, Move
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PANEL = (300, 232)  # px: three of them stand side by side on a page
 MATRIX, LEAST_CELL, LARGEST_CELL = 258, 14, 44  # px
 MOST_TICKS = 9
+MOST_MARKED = 30  # points of a line
 NUMBERED = 10  # classes up to here have numbers in their cells
 NAMED = 24  # and up to here names at the axes
 LONGEST_NAME = 12  # letters
@@ -34,30 +35,51 @@ def limits(moves: Sequence[Move]) -> tuple[float, float]:
 
 
 def robustness_panel(move: Move, *, within: tuple[float, float]) -> str:
-    """Accuracy against the amount of one kind of move: means over seeds, 95 % t intervals as bands."""
+    """Accuracy against the amount of one kind of move."""
+    amounts = sorted({each.x for line in move.lines for each in line.points})
+    return curve_panel(
+        move.lines,
+        name=f"robustness-{move.kind}",
+        axes=(move.quantity, "test accuracy"),
+        within=(max(within[0], -0.02), min(within[1], 1.02)),
+        ticks=amounts[:: -(-len(amounts) // MOST_TICKS)],
+    )
+
+
+def curve_panel(
+    lines: Sequence[Line],
+    *,
+    name: str,
+    axes: tuple[str, str],
+    within: tuple[float, float],
+    ticks: Sequence[float] = (),
+) -> str:
+    """A line per arm: means over seeds, 95 % t intervals as bands. `axes` are named x, y; `ticks` stand at x."""
     from matplotlib.ticker import MaxNLocator
 
     with drawing.style():
-        figure, axes = drawing.sheet(*PANEL, Margins(left=44, right=8, top=8))
-        for line in move.lines:
-            places, colour = [each.x for each in line.points], drawing.colour(line.index)
+        figure, place = drawing.sheet(*PANEL, Margins(left=52, right=8, top=8))
+        for line in lines:
+            x, colour = [each.x for each in line.points], drawing.colour(line.index)
             lows, highs = [each.low for each in line.points], [each.high for each in line.points]
-            axes.fill_between(places, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            means, marker = [each.mean for each in line.points], drawing.marker(line.index)
-            axes.plot(places, means, color=colour, linewidth=2, marker=marker, markersize=5)
-        axes.set_ylim(max(within[0], -0.02), min(within[1], 1.02))
-        amounts = sorted({each.x for line in move.lines for each in line.points})
-        ticks = amounts[:: -(-len(amounts) // MOST_TICKS)]
-        axes.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
-        axes.grid(axis="y")
-        axes.set_xlabel(move.quantity)
-        axes.set_ylabel("test accuracy")
-        label = f"Test accuracy by {move.quantity}. " + "; ".join(
+            place.fill_between(x, lows, highs, color=colour, alpha=0.2, linewidth=0)
+            means = [each.mean for each in line.points]
+            marker = drawing.marker(line.index) if len(x) <= MOST_MARKED else "None"
+            place.plot(x, means, color=colour, linewidth=2, marker=marker, markersize=5)
+        place.set_ylim(*within)
+        if ticks:
+            place.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+        else:
+            place.xaxis.set_major_locator(MaxNLocator(nbins=7))
+        place.yaxis.set_major_locator(MaxNLocator(nbins=6))
+        place.grid(axis="y")
+        place.set_xlabel(drawing.fit(axes[0], PANEL[0] - 60))
+        place.set_ylabel(drawing.fit(axes[1], PANEL[1] - 30))
+        label = f"{axes[1][:1].upper()}{axes[1][1:]} by {axes[0]}. " + "; ".join(
             f"{line.arm}: {', '.join(f'{words.score(each.mean)} at {each.x:g}' for each in _ends(line.points))}"
-            for line in move.lines
+            for line in lines
         )
-        return drawing.to_svg(figure, name=f"robustness-{move.kind}", label=f"{label}.")
+        return drawing.to_svg(figure, name=name, label=f"{label}.")
 
 
 def _ends(points: Sequence[Point]) -> Sequence[Point]:

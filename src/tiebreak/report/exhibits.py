@@ -107,7 +107,7 @@ def robustness(evidence: Evidence) -> list[Move]:
 
 def _curve(evidence: Evidence, arm: str, kind: str) -> list[Point]:
     scores: dict[float, list[float]] = {}
-    for _, arrays in _stored(evidence, arm, "robustness"):
+    for _, arrays in stored(evidence, arm, "robustness"):
         if f"{kind}_value" in arrays and f"{kind}_accuracy" in arrays:
             pairs = zip(arrays[f"{kind}_value"].tolist(), arrays[f"{kind}_accuracy"].tolist(), strict=False)
             for value, score in pairs:
@@ -119,14 +119,14 @@ def _curve(evidence: Evidence, arm: str, kind: str) -> list[Point]:
 def examples(evidence: Evidence) -> list[Example]:
     """Stored test images that at least one run of the primary comparison's arms gets wrong."""
     arms = list(dict.fromkeys(evidence.shared.get(arm, arm) for arm in evidence.asked()))
-    stored = next((arrays for arm in arms for _, arrays in _stored(evidence, arm, "examples") if _whole(arrays)), None)
-    if stored is None:
+    found = next((arrays for arm in arms for _, arrays in stored(evidence, arm, "examples") if _whole(arrays)), None)
+    if found is None:
         return []
-    split = _split(stored)
-    given = {arm: found for arm in arms if (found := predictions(evidence, arm, len(split.labels)))}
+    split = _split(found)
+    given = {arm: own for arm in arms if (own := predictions(evidence, arm, len(split.labels)))}
     shown = []
-    for number, image in zip(stored["index"].tolist(), stored["images"], strict=False):
-        answers = tuple(_answer(evidence, arm, split, number, list(found.values())) for arm, found in given.items())
+    for number, image in zip(found["index"].tolist(), found["images"], strict=False):
+        answers = tuple(_answer(evidence, arm, split, number, list(own.values())) for arm, own in given.items())
         if any(not answer.right or answer.times < answer.seeds for answer in answers):
             truth = split.name(int(split.labels[number]))
             shown.append(Example(number=number, image=image, truth=truth, answers=answers))
@@ -150,11 +150,11 @@ def activations(evidence: Evidence) -> list[Activations]:
     """The maps of the first run that has any, for every arm with runs of its own."""
     found = []
     for index, arm in evidence.own():
-        seed, arrays = next(_stored(evidence, arm, "activations"), (0, {}))
+        seed, arrays = next(stored(evidence, arm, "activations"), (0, {}))
         images, maps = arrays.get("images"), arrays.get("maps")
         if images is None or maps is None or images.ndim not in (3, 4) or maps.ndim != 4 or not maps.size:
             continue
-        labels = next((_labels(shown) for own, shown in _stored(evidence, arm, "examples") if own == seed), [])
+        labels = next((_labels(shown) for own, shown in stored(evidence, arm, "examples") if own == seed), [])
         truths = [*labels, *[""] * len(images)]
         rows = [
             Maps(image=image, truth=truth, maps=own) for image, truth, own in zip(images, truths, maps, strict=False)
@@ -165,11 +165,11 @@ def activations(evidence: Evidence) -> list[Activations]:
     return found
 
 
-def _labels(stored: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    if not _whole(stored):
+def _labels(arrays: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    if not _whole(arrays):
         return []
-    split = _split(stored)
-    return [split.name(int(split.labels[number])) for number in stored["index"].tolist()]
+    split = _split(arrays)
+    return [split.name(int(split.labels[number])) for number in arrays["index"].tolist()]
 
 
 def predictions(evidence: Evidence, arm: str, length: int) -> dict[int, Labels]:
@@ -187,7 +187,7 @@ def predictions(evidence: Evidence, arm: str, length: int) -> dict[int, Labels]:
 def splits(evidence: Evidence, arm: str) -> Iterator[Split]:
     """The test splits that exhibits describe: the arm's own first."""
     for name in dict.fromkeys((arm, *(item.name for item in evidence.plan.arms))):
-        for _, arrays in _stored(evidence, name, "examples"):
+        for _, arrays in stored(evidence, name, "examples"):
             if _whole(arrays):
                 yield _split(arrays)
 
@@ -210,7 +210,7 @@ def _split(arrays: Mapping[str, npt.NDArray[Any]]) -> Split:
     return Split(labels=arrays["test_labels"].astype(np.int64), names=names)
 
 
-def _stored(evidence: Evidence, arm: str, name: str) -> Iterator[tuple[int, Mapping[str, npt.NDArray[Any]]]]:
+def stored(evidence: Evidence, arm: str, name: str) -> Iterator[tuple[int, Mapping[str, npt.NDArray[Any]]]]:
     """One kind of exhibit of the arm's runs at its chosen setting, by seed."""
     for seed, identity in evidence.identities(arm):
         record = evidence.records.exhibits.get(identity, {}).get(name)

@@ -17,6 +17,7 @@ from tiebreak.report.tables import ReportedRow, SettingRow
 from tiebreak.results.verdict import ComparisonResult
 
 NARROW, WIDE = 358, 680  # px: a phone without its margins, a page
+SMALL_CURVES = (300, 210)  # px: three of them side by side
 MOST_DOTS = 400  # more seeds than that are not drawn one by one
 MOST_LINES = 100
 MOST_POINTS = 150
@@ -82,7 +83,7 @@ def _directions(item: ComparisonResult, goal: Goal, width: int) -> tuple[str, st
     return f"← {drawing.fit(left, room)} better", f"{drawing.fit(right, room)} better →", below
 
 
-def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str:
+def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str, size: tuple[int, int] = (NARROW, 250)) -> str:
     """Means over seeds per epoch, with the 95 % t interval of the mean as a band."""
     from matplotlib.ticker import MaxNLocator
 
@@ -90,7 +91,7 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
     if not drawn:
         return ""
     with drawing.style():
-        figure, axes = drawing.sheet(NARROW, 250, Margins(left=56, right=14, top=14))
+        figure, axes = drawing.sheet(*size, Margins(left=56, right=14, top=14))
         for curve in drawn:
             points = _thinned(curve.points)
             epochs = [point.x for point in points]
@@ -104,7 +105,7 @@ def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str) -> str
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         axes.set_xlabel("epoch")
-        axes.set_ylabel(drawing.fit(quantity, 190))
+        axes.set_ylabel(drawing.fit(quantity, size[1] - 30))
         ends = "; ".join(f"{curve.arm} {words.score(curve.points[-1].mean)}" for curve in drawn)
         return drawing.to_svg(figure, name=name, label=f"{quantity} per epoch, mean over seeds. At the end: {ends}.")
 

@@ -6,21 +6,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tiebreak.report import confusion, exhibit_figures, exhibits, pictures, words
+from tiebreak.report import (
+    agreement,
+    breakdown,
+    confusion,
+    exhibit_figures,
+    exhibits,
+    graph_drawing,
+    heatmaps,
+    pictures,
+    samples,
+    words,
+)
+from tiebreak.report.drawing import Legend
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import Activations, Example, Maps, Move
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
 MOST_MATRICES = 6
 MOST_BLOCKS, MOST_MAPS = 6, 8  # arms, and maps of one image
-
-
-@dataclass(frozen=True, kw_only=True)
-class Legend:
-    """An arm beside its colour, and what is drawn of it."""
-
-    index: int
-    text: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,11 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "confusion_examples": max((item.examples for item in matrices), default=0),
         "activations": exhibits.activations(evidence),
         "shared": _shared(evidence),
+        **agreement.content(evidence),
+        **samples.content(evidence),
+        **heatmaps.content(evidence),
+        **breakdown.content(evidence),
+        **graph_drawing.content(evidence),
     }
 
 
@@ -104,6 +113,10 @@ def drawn(evidence: Evidence) -> dict[str, Any]:
         "confusion_largest": words.share(largest) if largest else "",
         "cards": [Card(address=image, example=example) for image, example in zip(addresses, shown, strict=True)],
         "map_blocks": _blocks(exhibits.activations(evidence)[:MOST_BLOCKS]),
+        **agreement.drawn(evidence),
+        **heatmaps.drawn(evidence),
+        **breakdown.drawn(evidence),
+        **graph_drawing.drawn(evidence),
     }
 
 

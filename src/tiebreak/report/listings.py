@@ -11,10 +11,12 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
+from tiebreak.reply import Looks, Reply
 from tiebreak.report.words import number_of, printable
 from tiebreak.stats import Compared
 
 SHOWN_ANSWERS = 10
+SHADES = " ░▒▓█"
 WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
 
 
@@ -47,16 +49,28 @@ def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared
             console.print(Text(f"  note: {flag}"))
 
 
-def print_answers(console: Console, answers: Sequence[tuple[str, float]], who: str, note: str) -> None:
-    """What a trained network says, most likely first."""
-    shown = [(printable(text), probability) for text, probability in answers[:SHOWN_ANSWERS]]
-    width = max(len(text) for text, _ in shown)
+def print_reply(console: Console, reply: Reply, who: str) -> None:
+    """What a trained network says, best first."""
+    shown = [(printable(answer.text), answer.probability) for answer in reply.answers[:SHOWN_ANSWERS]]
+    width = max((len(text) for text, _ in shown), default=0)
     for number, (text, probability) in enumerate(shown):
-        bar = "█" * round(30 * probability)
-        console.print(Text(f"{text:<{width}}  {100 * probability:5.1f} %  {bar}", style="bold" if number == 0 else ""))
-    if len(answers) > SHOWN_ANSWERS:
-        console.print(Text(f"and {len(answers) - SHOWN_ANSWERS} more", style="dim"))
-    console.print(Text(printable(f"asked: {who}{f'; {note}' if note else ''}"), style="dim"))
+        share = "" if probability is None else f"  {100 * probability:5.1f} %  {'█' * round(30 * probability)}"
+        console.print(Text(f"{text:<{width}}{share}".rstrip(), style="bold" if number == 0 else ""))
+    if len(reply.answers) > SHOWN_ANSWERS:
+        console.print(Text(f"and {len(reply.answers) - SHOWN_ANSWERS} more", style="dim"))
+    if reply.looks is not None:
+        console.print(Text(_looked(reply.looks)))
+    console.print(Text(printable(f"asked: {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
+
+
+def _looked(looks: Looks) -> str:
+    """A map of letters: a row for each symbol of the answer, the darker the more it looked at that of the input."""
+    columns = "".join(printable(name)[:1] or " " for name in looks.columns)
+    lines = [f"   {columns}"]
+    for name, weights in zip(looks.rows, looks.weights, strict=True):
+        shades = "".join(SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in weights)
+        lines.append(f" {printable(name)[:1] or ' '} {shades}".rstrip())
+    return "\n".join(lines)
 
 
 def _ends(low: float | None, high: float | None) -> str:

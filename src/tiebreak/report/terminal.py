@@ -30,7 +30,9 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
     console.print()
     _print_arms(console, verdict)
-    _say(console, f"{verdict.metric.split} {verdict.metric.name}; intervals: 95 %, of the mean over seeds", "dim")
+    better = " (lower is better)" if verdict.metric.goal == "min" else ""
+    what = f"{verdict.metric.split} {verdict.metric.name}{better}"
+    _say(console, f"{what}; intervals: 95 %, of the mean over seeds", "dim")
     console.print()
     _print_comparisons(console, verdict)
     if verdict.finished < verdict.planned:

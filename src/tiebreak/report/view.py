@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tiebreak.report import comparisons, figures, gallery, provenance, tables, words
+from tiebreak.report import comparisons, figures, gallery, metrics, provenance, tables, words
 from tiebreak.report.comparisons import ComparisonRow, SeedRow
+from tiebreak.report.drawing import Legend
 from tiebreak.report.evidence import Evidence
-from tiebreak.report.gallery import Legend
 from tiebreak.report.meaning import meaning
 from tiebreak.report.tables import ReportedRow
 from tiebreak.results.verdict import ComparisonResult
@@ -21,8 +21,13 @@ SECTIONS = {  # anchor: the name in the table of contents, the heading
     "claims": ("Claims", "Claims"),
     "reported": ("Published figures", "Published figures against our runs"),
     "curves": ("Learning curves", "Learning curves"),
+    "agreement": ("Metrics", "Do the metrics agree?"),
     "settings": ("Settings", "Settings tried"),
     "seeds": ("Seeds", "Seed by seed"),
+    "samples": ("Samples", "What the runs write"),
+    "attention": ("Attention", "What the runs attend to"),
+    "breakdown": ("Breakdown", "Scores by kind of example"),
+    "graph": ("Graph", "The graph, node by node"),
     "robustness": ("Robustness", "Shifted, turned and scaled images"),
     "examples": ("Misclassified images", "Misclassified images"),
     "confusions": ("Confusions", "Which classes are taken for which"),
@@ -31,7 +36,8 @@ SECTIONS = {  # anchor: the name in the table of contents, the heading
     "failures": ("Failures", "Failed and missing runs"),
     "provenance": ("Provenance", "Where the numbers come from"),
 }
-OPTIONAL = ("claims", "reported", "robustness", "examples", "confusions", "activations")  # absent without content
+EXHIBITS = ("samples", "attention", "breakdown", "graph", "robustness", "examples", "confusions", "activations")
+OPTIONAL = ("claims", "reported", "agreement", *EXHIBITS)  # absent without content
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +93,12 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "mains": [_main(evidence, item) for item in primary],
         "badge": words.headline(primary),
         "arms": tables.arm_rows(verdict),
+        "metrics": metrics.table(evidence),
+        "lower": metrics.lower(evidence),
         "told": tables.arm_lines(evidence.study),
         "comparisons": comparisons.comparison_rows(verdict),
         "sentences": comparisons.sentences(verdict),
+        "has_other_metrics": any(item.metric != verdict.metric.name for item in verdict.comparisons),
         "has_interaction": any(item.kind == "interaction" for item in verdict.comparisons),
         "settings": tables.setting_rows(evidence),
         "reported": tables.reported_rows(evidence),
@@ -101,6 +110,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "data": provenance.data_rows(evidence.plan.data),
         "versions": [
             *((f"training of {name}", how) for name, how in provenance.training_rows(evidence.plan, evidence.records)),
+            *((("training of an epoch", spent),) if (spent := metrics.epoch_seconds(evidence)) else ()),
             *evidence.versions(),
         ],
         "commands": provenance.commands(verdict),
@@ -109,22 +119,30 @@ def content(evidence: Evidence) -> dict[str, Any]:
         **gallery.content(evidence),
     }
     there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
-    return {**values, "contents": there, "headings": {anchor: heading for anchor, (_, heading) in SECTIONS.items()}}
+    headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
+    if len(values["breakdown"]) == 1:
+        headings["breakdown"] = values["breakdown"][0].title
+    return {**values, "contents": there, "headings": headings}
 
 
 def pictures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the page with their legends, keyed as the template calls them."""
-    metric = evidence.study.metric
+    metric, *others = metrics.ordered(evidence.study)
     primary = [item for item in evidence.verdict.comparisons if item.primary]
     curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
+    quantity = metrics.quantity(f"val_{metric}")
     settings, reported = tables.setting_rows(evidence), tables.reported_rows(evidence)
     everyone = [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)]
     return {
         "main_figures": [_main_figures(evidence, item, number) for number, item in enumerate(primary)],
-        "validation_curves": figures.learning_curves(curves[0], name="validation", quantity=f"validation {metric}"),
+        "validation_curves": figures.learning_curves(curves[0], name="validation", quantity=quantity),
         "loss_curves": figures.learning_curves(curves[1], name="loss", quantity="training loss"),
+        "other_curves": [svg for other in others if (svg := _small_curves(evidence, other))],
+        "curves_lower": _lower(evidence),
         "curve_legend": _curve_legend(evidence, curves[0]),
-        "setting_grid": figures.setting_grid(settings, quantity=f"validation {metric}"),
+        "setting_grid": figures.setting_grid(
+            settings, quantity=f"validation {metrics.directed(metric, evidence.study.goal())}"
+        ),
         "setting_dots": sum(len(row.scores) for row in settings) <= figures.MOST_DOTS,
         "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
         "reported_panels": _reported_panels(reported),
@@ -163,14 +181,16 @@ def _main(evidence: Evidence, item: ComparisonResult) -> Main:
         what=words.difference(item),
         row=next(row for row in rows if row.name == item.name),
         sides=(sides.a, sides.b),
-        quantity=_of_sides(item),
+        quantity=_of_sides(evidence, item),
         seeds=comparisons.seed_rows(sides, evidence.study.seeds),
-        ahead=comparisons.ahead(item, sides.pairs),
+        ahead=comparisons.ahead(item, sides.pairs, evidence.study.goal(item.metric)),
     )
 
 
-def _of_sides(item: ComparisonResult) -> str:
-    return f"difference in test {item.metric}" if item.kind == "interaction" else f"test {item.metric}"
+def _of_sides(evidence: Evidence, item: ComparisonResult) -> str:
+    if item.kind == "interaction":
+        return f"difference in test {metrics.readable(item.metric)}"
+    return f"test {metrics.directed(item.metric, evidence.study.goal(item.metric))}"
 
 
 def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> MainFigures:
@@ -185,13 +205,26 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         narrow=bars[0],
         wide=bars[1],
         dots=0 < len(differences) <= figures.MOST_DOTS,
-        pairs=figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(item)),
+        pairs=figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
         drawn=drawn,
     )
 
 
 def _curves(evidence: Evidence, key: str) -> list[figures.Curve]:
     return [figures.Curve(arm=arm, index=index, points=evidence.curve(arm, key)) for index, arm in evidence.own()]
+
+
+def _small_curves(evidence: Evidence, metric: str) -> str:
+    key = f"val_{metric}"
+    return figures.learning_curves(
+        _curves(evidence, key), name=f"curves-{metric}", quantity=metrics.quantity(key), size=figures.SMALL_CURVES
+    )
+
+
+def _lower(evidence: Evidence) -> str:
+    """The drawn metrics in which less is better, the training loss among them."""
+    less = [name for name in metrics.ordered(evidence.study) if evidence.study.goal(name) == "min"]
+    return words.listed([metrics.readable(name) for name in dict.fromkeys((*less, "loss"))])
 
 
 def _curve_legend(evidence: Evidence, curves: Sequence[figures.Curve]) -> list[Legend]:
@@ -209,18 +242,8 @@ def _curve_legend(evidence: Evidence, curves: Sequence[figures.Curve]) -> list[L
 def _reported_panels(rows: Sequence[ReportedRow]) -> list[ReportedPanel]:
     panels = []
     for number, metric in enumerate(dict.fromkeys(row.metric for row in rows)):
-        quantity = _quantity(metric)
+        quantity = metrics.quantity(metric)
         same = [row for row in rows if row.metric == metric]
         svg = figures.reported_figures(same, name=f"reported-{number}", quantity=quantity)
         panels.append(ReportedPanel(quantity=quantity, svg=svg))
     return panels
-
-
-def _quantity(metric: str) -> str:
-    """A recorded metric in words: `val_accuracy` is the validation accuracy."""
-    if metric == "train_loss_running":
-        return "training loss, running mean over epochs"
-    for prefix, split in (("val_", "validation"), ("train_", "training")):
-        if metric.startswith(prefix):
-            return f"{split} {metric.removeprefix(prefix).replace('_', ' ')}"
-    return f"test {metric}"

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 Status = Literal["done", "diverged", "failed"]
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
-Outcomes = Mapping[str, npt.NDArray[np.float32]]
+Outcomes = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)

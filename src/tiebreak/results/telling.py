@@ -40,6 +40,7 @@ def telling_examples(tally: Tally) -> tuple[int, ...]:
 
 
 def _rate(tally: Tally, arm: str) -> npt.NDArray[np.float64] | None:
-    """How often each test example is got right, over the seeds of the arm's chosen setting."""
+    """How well each test example is got right (more is better), over the seeds of the arm's chosen setting."""
     outcomes = tally.outcomes(arm, tally.chosen(arm), tally.study.metric)
-    return np.mean([*outcomes.values()], axis=0, dtype=np.float64) if outcomes else None
+    sign = 1 if tally.study.goal() == "max" else -1
+    return np.asarray(sign * np.mean([*outcomes.values()], axis=0, dtype=np.float64)) if outcomes else None

@@ -18,7 +18,8 @@ from tiebreak.data.moves import DISTURBANCES, Move
 from tiebreak.data.pictures import Form
 from tiebreak.models.interfaces import Images
 from tiebreak.names import Scalar
-from tiebreak.tasks.interface import Answer, Arrays, Hypers, Network, Split
+from tiebreak.reply import Answer, Reply
+from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
     "shift": tuple(Move(shift=value) for value in (-4, -3, -2, -1, 0, 1, 2, 3, 4)),
@@ -32,9 +33,19 @@ SHOWN_MAPS = 3  # images whose activation maps are kept
 class Classify:
     """The task of the `classifier` family: images [B, C, H, W] in, logits [B, classes] out."""
 
+    shared: frozenset[str] = frozenset()
+
     def load(self, name: str, data_dir: Path | None) -> ImageData:
         """The data set `name`, checked."""
-        return images.load_images(name, data_dir)
+        return images.load(name, data_dir)
+
+    def vocabulary(self, data: ImageData) -> dict[str, tuple[str, ...]]:
+        """The names of the classes."""
+        return {"classes": data.class_names}
+
+    def under(self, options: Mapping[str, Scalar]) -> Classify:
+        """The same: loss and outcomes have no options."""
+        return self
 
     def sizes(self, data: ImageData, options: Mapping[str, Scalar]) -> dict[str, int]:
         """How many images each split has."""
@@ -86,9 +97,10 @@ class Classify:
             "prediction": prediction.float(),
         }
 
-    def metrics(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
+    def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """Both metrics are plain means over the images."""
-        return {name: float(np.mean(outcomes[name], dtype=np.float64)) for name in ("accuracy", "loss")}
+        means = {name: float(np.mean(outcomes[name], dtype=np.float64)) for name in ("accuracy", "loss")}
+        return means, dict(outcomes)
 
     def exhibits(
         self, network: nn.Module, data: ImageData, options: Mapping[str, Scalar], examples: Sequence[int]
@@ -110,17 +122,17 @@ class Classify:
                 shown["activations"] = {"images": pixels[:SHOWN_MAPS], "maps": maps}
         return shown
 
-    def answer(
-        self, network: nn.Module, given: str, shape: Images, options: Mapping[str, Scalar], class_names: Sequence[str]
-    ) -> tuple[list[Answer], str]:
+    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
         """The classes of a picture file, most likely first; a picture of another size is resized, and that is said."""
+        shape = known.shape
+        assert isinstance(shape, Images)
         form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)
         pixels, note = pictures.read_resized(Path(given), form)
         with torch.no_grad():
-            probabilities = F.softmax(network(self.inputs(pixels[None], options)), dim=1)[0].tolist()
-        names = class_names or [str(number) for number in range(shape.classes)]
+            probabilities = F.softmax(network(self.inputs(pixels[None], known.options)), dim=1)[0].tolist()
+        names = known.vocabulary["classes"]
         answers = [Answer(text=name, probability=value) for name, value in zip(names, probabilities, strict=True)]
-        return sorted(answers, key=lambda each: -each.probability), note
+        return Reply(answers=sorted(answers, key=lambda each: -(each.probability or 0.0)), note=note)
 
     def _robustness(self, network: nn.Module, data: ImageData, options: Mapping[str, Scalar]) -> Arrays:
         chosen = _chosen(data, "test", options)[:CURVE_IMAGES]

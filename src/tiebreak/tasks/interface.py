@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tiebreak.models.interfaces import Shape
 from tiebreak.names import Scalar
+from tiebreak.reply import Reply
 
 Split = Mapping[str, Tensor]  # tensors with the examples along the first axis
 Network = Callable[..., Any]  # a design's network, called as its family says
@@ -20,18 +21,29 @@ Hypers = Mapping[str, Tensor]  # hyper-parameters of one run; those that are 0 a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
-    """One of the things that a network says of an input, and how likely it finds it."""
+class Known:
+    """What a results folder remembers of the data that a network was trained on."""
 
-    text: str
-    probability: float
+    shape: Shape
+    vocabulary: Mapping[str, tuple[str, ...]]
+    options: Mapping[str, Scalar]  # of the task
 
 
 class Task(Protocol):
     """Data, split, loss, metrics and how to evaluate."""
 
+    @property
+    def shared(self) -> frozenset[str]:
+        """The tensors of a split that are all examples' alike, such as the edges of a graph."""
+
     def load(self, name: str, data_dir: Path | None) -> Any:
         """The data set, checked. Its type is the family's; all have name, checksum, official, licence and citation."""
+
+    def vocabulary(self, data: Any) -> dict[str, tuple[str, ...]]:
+        """Names that numbers stand for, such as those of the classes: what `use` needs of the data."""
+
+    def under(self, options: Mapping[str, Scalar]) -> Task:
+        """The same task with these options (of the task or of an evaluation) where loss and outcomes look at them."""
 
     def sizes(self, data: Any, options: Mapping[str, Scalar]) -> dict[str, int]:
         """How many examples each split has under these options."""
@@ -46,17 +58,25 @@ class Task(Protocol):
         """The weighted mean loss of one batch; weights [B] sum to 1."""
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
-        """Per example [B]: what the metrics are made of."""
+        """Per example [B, ...]: what the metrics are made of."""
 
-    def metrics(self, outcomes: Mapping[str, Any]) -> dict[str, float]:
-        """The metrics of a whole split from its outcomes."""
+    def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """The metrics of a whole split from its outcomes, and what to keep of each example [N]."""
 
     def exhibits(
         self, network: nn.Module, data: Any, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
         """What a report shows of a trained network beyond numbers; `examples` of the test split are shown singly."""
 
-    def answer(
-        self, network: nn.Module, given: str, shape: Shape, options: Mapping[str, Scalar], class_names: Sequence[str]
-    ) -> tuple[list[Answer], str]:
-        """What the network says of an input from outside, most likely first, and what was done to the input."""
+    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+        """What the network says of an input from outside; `how` are options of `use`."""
+
+
+def select(task: Task, split: Split, take: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:
+    """Some examples of a split: `take` is applied to every tensor that has an axis of examples."""
+    return {name: values if name in task.shared else take(values) for name, values in split.items()}
+
+
+def count(task: Task, split: Split) -> int:
+    """How many examples a split has."""
+    return next(len(values) for name, values in split.items() if name not in task.shared)

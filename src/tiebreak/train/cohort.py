@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from tiebreak import catalog
+from tiebreak import catalog, names
 from tiebreak.errors import TiebreakError
 from tiebreak.results.record import CheckpointRecord, Strategy
 from tiebreak.runs import Run
@@ -31,13 +31,13 @@ def begin(job: Job, runs: list[Run] | None = None) -> Work:
     """The runs of a job (or some of them) in their initial state."""
     runs = runs or [Run.model_validate(content) for content in job.runs]
     first = runs[0]
-    task = catalog.TASKS[first.task]
+    task = catalog.TASKS[first.task].under(first.options)
     data = _load(first.task, first.data, job.data_dir)
     if data.checksum != first.checksum:
         raise TiebreakError(
             f"data set {first.data} changed since the plan was made; start again in another --out folder"
         )
-    design = catalog.find_design(first.design, job.designs_from)
+    design = catalog.find_design(first.design, job.designs_from, names.TASKS[first.task].family)
     device = torch.device(job.device)
     if device.type == "cuda":  # the same precision whatever the strategy; recorded with every run
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

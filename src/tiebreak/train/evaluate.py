@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tiebreak.tasks.interface import Split, Task
+from tiebreak.names import Scalar
+from tiebreak.tasks.interface import Split, Task, count, select
 
-Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[np.float32]]]  # metrics, and an outcome per example
+Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[Any]]]  # metrics, and an outcome per example
 
+PLAIN: Mapping[str, Scalar] = MappingProxyType({})  # evaluated as the task does without options
 BATCH = 500  # for evaluation only: it cannot change what is measured
 
 
-def evaluate(task: Task, network: nn.Module, split: Split) -> Evaluation:
+def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Scalar] = PLAIN) -> Evaluation:
     """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards."""
     network.eval()
-    examples = len(next(iter(split.values())))
+    task = task.under(how)
+    examples = count(task, split)
     parts: dict[str, list[npt.NDArray[np.float32]]] = {}
     with torch.no_grad():
         for start in range(0, examples, BATCH):
-            batch = {name: values[start : start + BATCH] for name, values in split.items()}
+            batch = select(task, split, partial(_part, start=start))
             for name, values in task.outcomes(network, batch).items():
                 parts.setdefault(name, []).append(values.float().cpu().numpy())
     outcomes = {name: np.concatenate(values) for name, values in parts.items()}
-    return task.metrics(outcomes), outcomes
+    return task.score(outcomes)
+
+
+def _part(values: Tensor, start: int) -> Tensor:
+    return values[start : start + BATCH]

@@ -8,16 +8,18 @@ care. A lone run is padded to two: with a run axis of one the kernels round diff
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
-from tiebreak.runs import Run
-from tiebreak.tasks.interface import Split, Task
-from tiebreak.train.evaluate import Evaluation
+from tiebreak.names import Scalar
+from tiebreak.runs import Run, evaluation_key
+from tiebreak.tasks.interface import Split, Task, count, select
+from tiebreak.train.evaluate import PLAIN, Evaluation
 from tiebreak.train.feed import Feed, epoch_feed, mapped
 from tiebreak.train.loop import TICK_SECONDS, Tick
 from tiebreak.train.program import Program, make_program
@@ -57,14 +59,14 @@ class Fused:
         self._rates = _stacked_rates(self._states)
         self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
         self._training: tuple[Split, Program] | None = None
-        self._evaluating: dict[tuple[int, ...], Program] = {}
+        self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
         self._compiled = compiled  # on a GPU; None: where it pays
         self._next: Feed | None = None  # the feed of the next epoch, where it is there already
         self._setup = 0.0
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
-        examples = len(next(iter(split.values())))
+        examples = count(self._task, split)
         feed, self._next = self._next or self._feed(examples), None
         feed = mapped(feed, lambda values: values.to(self._device))
         self._network.train()
@@ -84,22 +86,23 @@ class Fused:
             self._next = self._feed(examples)  # while the GPU still works on what it was given
         return (self._total / steps).tolist()[: self._real]
 
-    def evaluate(self, split: Split) -> list[Evaluation]:
+    def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it."""
         self._network.eval()
-        examples = len(next(iter(split.values())))
+        task = self._task.under(how)
+        examples = count(task, split)
         parts = -(-examples // EVALUATED)
         size = -(-examples // parts)
-        program = self._evaluating_program({name: values[:size] for name, values in split.items()})
+        program = self._evaluating_program(how, select(task, split, lambda values: values[:size]))
         found: dict[str, list[Tensor]] = {}
         for part in range(parts):
             start = min(part * size, examples - size)
-            outcomes = program.call({name: values[start : start + size] for name, values in split.items()})
+            outcomes = program.call(select(task, split, partial(torch.narrow, dim=0, start=start, length=size)))
             for name, values in outcomes.items():
                 found.setdefault(name, []).append(values[:, part * size - start :].float().cpu())
         whole = {name: torch.cat(values, dim=1).numpy() for name, values in found.items()}
         each = [{name: values[row] for name, values in whole.items()} for row in range(self._real)]
-        return [(self._task.metrics(outcomes), outcomes) for outcomes in each]
+        return [task.score(outcomes) for outcomes in each]
 
     def finite(self) -> list[bool]:
         """Whether all parameters of each run are numbers."""
@@ -135,11 +138,11 @@ class Fused:
             self._setup += time.perf_counter() - start
         return self._training[1]
 
-    def _evaluating_program(self, batch: Split) -> Program:
-        shapes = tuple(size for values in batch.values() for size in values.shape)
+    def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
+        shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            function = make_outcomes(self._task, self._network)
+            function = make_outcomes(self._task.under(how), self._network)
             shared = {"params": self._stack.params, "buffers": self._stack.buffers}
             self._evaluating[shapes] = make_program(function, {}, shared, batch)
             self._setup += time.perf_counter() - start

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.batchnorm import batchnorms, fresh_statistics, weigh_rows
 from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.names import Scalar
 from tiebreak.runs import Run
 from tiebreak.streams import stream
-from tiebreak.tasks.interface import Split, Task
-from tiebreak.train.evaluate import Evaluation, evaluate
+from tiebreak.tasks.interface import Split, Task, count, select
+from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
 from tiebreak.train.optim import per_step, update
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, hyper_tensors, loss_and_gradient
@@ -34,9 +36,9 @@ class Loop:
         """Train the run's next epoch. Returns its mean training loss."""
         return [train_epoch(self._task, self._network, self._run, self._state, split, tick)]
 
-    def evaluate(self, split: Split) -> list[Evaluation]:
+    def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
-        return [evaluate(self._task, self._network, split)]
+        return [evaluate(self._task, self._network, split, how)]
 
     def finite(self) -> list[bool]:
         """Whether all parameters are numbers."""
@@ -55,7 +57,7 @@ class Loop:
 def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> float:
     """Train epoch `state.epoch`, changing `state` in place. Returns the mean training loss, as seen while training."""
     like = next(iter(state.params.values()))
-    batches = epoch_batches(run.seed, state.epoch, len(next(iter(split.values()))), run.batch)
+    batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch)
     steps = len(batches.indices)
     indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
     layers = dropouts(network)
@@ -70,7 +72,7 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
     total = torch.zeros((), dtype=torch.float64, device=like.device)
     told = time.monotonic()
     for step in range(steps):
-        batch = {name: values.index_select(0, indices[step]) for name, values in split.items()}
+        batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
         for number, layer in enumerate(layers):
             layer.key.copy_(keys[step, number])
         hypers |= {name: values[step] for name, values in changing.items()}

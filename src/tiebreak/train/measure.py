@@ -15,7 +15,7 @@ from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.models.fusing import in_words
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.runs import Run
-from tiebreak.tasks.interface import Split
+from tiebreak.tasks.interface import Split, select
 from tiebreak.train.cohort import begin, out_of_memory
 from tiebreak.train.cohorts import CPU_COHORT, cohort_key
 from tiebreak.train.fused import Fused
@@ -35,7 +35,7 @@ def measure(job: Job) -> Iterator[Message]:
     few = runs[: CPU_COHORT // 2 if job.device == "cpu" else GPU_RUNS]
     single = begin(job, runs[:1])
     train = single.split("train", {})
-    cut = {name: values[: STEPS * runs[0].batch] for name, values in train.items()}
+    cut = select(single.task, train, lambda values: values[: STEPS * runs[0].batch])
     loop = Loop(single.task, single.network, single.runs[0], single.states[0])
     _time(loop, cut)  # warms up, and fails here if the design does
     fused, reason = _fuse(job, few, cut)

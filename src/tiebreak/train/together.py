@@ -21,7 +21,7 @@ from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, 
 from tiebreak.runs import Run, evaluation_key
 from tiebreak.tasks.interface import Split, Task
 from tiebreak.train import checkpoint
-from tiebreak.train.evaluate import Evaluation
+from tiebreak.train.evaluate import PLAIN, Evaluation
 from tiebreak.train.loop import Tick
 from tiebreak.train.messages import EpochDone, Job, Message, Progress, RunEnded
 from tiebreak.train.step import State
@@ -35,8 +35,8 @@ class Trainer(Protocol):
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
 
-    def evaluate(self, split: Split) -> list[Evaluation]:
-        """Evaluate every run on a split."""
+    def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
+        """Evaluate every run on a split, in the way that the evaluation's options say."""
 
     def finite(self) -> list[bool]:
         """Whether all parameters of each run are numbers."""
@@ -148,7 +148,7 @@ class Together:
         finals: dict[int, list[FinalRecord]] = {row: [] for row in self._alive}
         for key, how in wanted.items():
             start = time.perf_counter()
-            results = self._trainer.evaluate(self._work.split("test", how))
+            results = self._trainer.evaluate(self._work.split("test", how), how)
             share = (time.perf_counter() - start) / len(self._alive)
             for row, run in self._alive.items():
                 if how in run.evaluations:

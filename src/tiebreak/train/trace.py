@@ -19,7 +19,7 @@ from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
 from tiebreak.layers.batchnorm import fresh_statistics
-from tiebreak.tasks.interface import Hypers, Split, Task
+from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.optim import Kind, update
 
 Tensors = Mapping[str, Tensor]
@@ -67,9 +67,10 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
 
     def step(state: Mapping[str, Any], shared: Mapping[str, Any], feed: Mapping[str, Any]) -> None:
         params, slots, buffers = state["params"], state["slots"], state["buffers"]
-        batch = {name: gather(values, feed["indices"]) for name, values in shared["split"].items()}
+        batch = select(task, shared["split"], lambda values: gather(values, feed["indices"]))
+        batch_axes = {name: None if name in task.shared else 0 for name in batch}
         hypers = {**shared["hypers"], **feed["changing"]}
-        gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True))(
+        gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
             params, {**buffers, **shared["rates"], **feed["buffers"]}, batch, feed["weights"], hypers
         )
         for name, param in params.items():

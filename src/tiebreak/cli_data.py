@@ -1,0 +1,95 @@
+"""`tiebreak data`: what data sets there are, get one, check one. Everything heavy is imported inside the commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tiebreak.errors import TiebreakError, nearest
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+data_app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, get one, check one.")
+
+DataDirOption = Annotated[
+    Path | None, typer.Option("--data-dir", metavar="DIR", help="Where your data sets are (also: TIEBREAK_DATA).")
+]
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console(highlight=False)
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDirOption = None) -> None:
+    """List the data sets: what they are, their licence, and where their files are on this machine."""
+    from tiebreak import names
+    from tiebreak.data import fetch
+    from tiebreak.report import listings
+
+    fetch.search_path(data_dir)  # a --data-dir that is not there is an error, not an empty list
+    rows = []
+    for name, entry in names.DATA.items():
+        try:
+            found = ", ".join(str(path) for path in fetch.locate(name, data_dir).values()) or "embedded"
+        except TiebreakError:
+            found = "not here"
+        rows.append((name, entry.line, fetch.find_source(name).licence, found))
+    listings.print_data(_console(), rows)
+
+
+@data_app.command("fetch")
+def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")]) -> None:
+    """Download a data set into the cache. The only command that uses the network."""
+    from tiebreak.data import fetch
+    from tiebreak.report import listings
+
+    source = fetch.find_source(name)
+    if not source.files:
+        print(f"{name}: embedded, nothing to fetch")
+        return
+    fetch.check_fetchable(source)
+    print(f"{name}: {source.licence}; {source.citation}")
+    with listings.download_bar(_console(), name) as bar:
+        folder = fetch.fetch(source, bar)
+    print(f"{name}: in {folder}, checksums as published")
+
+
+@data_app.command("check")
+def data_check(
+    name: Annotated[str, typer.Argument(help="See `tiebreak data list`; or the path of your own data.")],
+    task: Annotated[str, typer.Option(metavar="NAME", help="What your own data is for: a task.")] = "classify",
+    data_dir: DataDirOption = None,
+) -> None:
+    """Compare the checksums of a data set's files with the published ones, load it once and say what it holds.
+
+    Your own images are an .npz file in the MedMNIST layout, or a folder of PNG or JPEG files: FOLDER/CLASS/*.png, or
+    FOLDER/train/CLASS/*.png and the same for val and test.
+    """
+    from tiebreak import names
+    from tiebreak.data import families, fetch
+
+    if task not in names.TASKS:
+        raise TiebreakError(f"--task {task}: no such task; {nearest(task, names.TASKS)}")
+    if names.is_path(name):
+        print("\n".join(families.load(names.TASKS[task].family, name, data_dir).description()))
+        return
+    if name not in names.DATA and Path(name).exists():
+        raise TiebreakError(f"no data set is called {name!r}; for your own data write a slash: ./{name}")
+    files = fetch.verify(name, data_dir)
+    loaded = families.load(names.DATA[name].family, name, data_dir)
+    for filename, file in files.items():
+        print(
+            f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}"
+        )
+    print("\n".join(loaded.description()))
+    differing = [filename for filename, file in files.items() if not file.official]
+    if differing:
+        raise TiebreakError(
+            f"{', '.join(differing)}: usable, but not the published file: results hold for your copy only"
+        )

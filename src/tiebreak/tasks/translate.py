@@ -1,0 +1,237 @@
+"""Translation, letter by letter: cross-entropy of the next symbol; error rates of what the network writes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tiebreak import metrics
+from tiebreak.data import characters, pairs
+from tiebreak.data.pairs import PairData
+from tiebreak.data.splits import SPLITS
+from tiebreak.errors import TiebreakError
+from tiebreak.models import decoding
+from tiebreak.models.interfaces import END, PADDING, START, Sentences
+from tiebreak.names import Scalar
+from tiebreak.reply import Answer, Looks, Reply
+from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+
+SHOWN_MAPS = 3  # sentences whose attention is kept
+PLAIN = "abcdefghijklmnopqrstuvwxyz .!?"  # what `characters.normalise` leaves
+MARKS = ("·", "<", ">", "�")  # how the four special symbols are written
+LENGTHS = 8  # groups of source sentences by length, at most
+
+
+@dataclass(frozen=True)
+class Translate:
+    """The task of the `translator` family: source and target symbols in, logits for the symbol after each out."""
+
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+
+    def load(self, name: str, data_dir: Path | None) -> PairData:
+        """The data set `name`, checked."""
+        return pairs.load(name, data_dir)
+
+    def vocabulary(self, data: PairData) -> dict[str, tuple[str, ...]]:
+        """The symbols of both languages, without the four special ones, and what the languages are called."""
+        return {"source": data.source_symbols, "target": data.target_symbols, "languages": data.languages}
+
+    def under(self, options: Mapping[str, Scalar]) -> Translate:
+        """The same with other options: how sentences are decoded is one."""
+        whole = {"steps": 0, "drop_last": False} if options.get("decoding") == "whole" else {}
+        return replace(self, options={**self.options, **options, **whole})
+
+    def sizes(self, data: PairData, options: Mapping[str, Scalar]) -> dict[str, int]:
+        """How many pairs each split has."""
+        return data.sizes
+
+    def shape(self, data: PairData) -> Sentences:
+        """Symbols of either language, and the longest sentences, with a start or an end."""
+        lengths = [max(len(pair[side]) for split in SPLITS for pair in data.pairs[split]) + 1 for side in (0, 1)]
+        return Sentences(
+            sources=len(data.source_symbols) + len(MARKS),
+            targets=len(data.target_symbols) + len(MARKS),
+            source_length=lengths[0],
+            target_length=lengths[1],
+        )
+
+    def split(
+        self, data: PairData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
+    ) -> Split:
+        """source [N, S] with an end, given [N, T] with a start, wanted [N, T] with an end, all padded."""
+        shape, texts = self.shape(data), data.pairs[name]
+        sources = _encoded([source for source, _ in texts], data.source_symbols, shape.source_length + 1)
+        targets = _encoded([target for _, target in texts], data.target_symbols, shape.target_length + 1)
+        given = targets[:, :-1]
+        return {"source": sources[:, 1:], "given": given.masked_fill(given == END, PADDING), "wanted": targets[:, 1:]}
+
+    def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
+        """The mean of -log p(symbol) over the real symbols of the batch, with label smoothing where the run has it."""
+        minus_log_p = -F.log_softmax(network(batch["source"], batch["given"]), dim=-1)
+        each = minus_log_p.gather(-1, batch["wanted"].unsqueeze(-1)).squeeze(-1)
+        if "label_smoothing" in hypers:
+            share = hypers["label_smoothing"]
+            each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
+        real = (batch["wanted"] != PADDING).to(each.dtype)
+        return torch.dot(weights, (each * real).sum(dim=1)) / torch.dot(weights, real.sum(dim=1))
+
+    def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
+        """The sum of -log p over each sentence's symbols, how many these are, the sentence, and what was written."""
+        logits = network(batch["source"], batch["given"])
+        each = F.cross_entropy(logits.flatten(0, 1), batch["wanted"].flatten(), reduction="none", ignore_index=PADDING)
+        tokens, lengths = self._decode(network, batch["source"], batch["wanted"].shape[1])
+        return {
+            "loss": each.view(batch["wanted"].shape).sum(dim=1),
+            "symbols": (batch["wanted"] != PADDING).sum(dim=1),
+            "wanted": batch["wanted"],
+            "written": tokens,
+            "length": lengths,
+        }
+
+    def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """Macro and corpus error, exact matches and the loss of a symbol; error and loss of each sentence are kept."""
+        lengths = outcomes["length"].astype(int)
+        if self.options.get("drop_last"):
+            # As reported: whatever was emitted last is dropped. Where that was the end, it is no part of the length.
+            lengths = np.minimum(lengths, outcomes["written"].shape[1] - 1)
+        written = _texts(outcomes["written"], lengths)
+        wanted = _texts(outcomes["wanted"], outcomes["symbols"].astype(int) - 1)
+        errors = metrics.error_rates(wanted, written)
+        found = {
+            "error": float(errors.mean()),
+            "cer": metrics.cer(wanted, written),
+            "exact": metrics.exact_match(wanted, written),
+            "loss": float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64)),
+        }
+        exact = np.array([one == other for one, other in zip(wanted, written, strict=True)])
+        kept = {"error": errors, "exact": exact, "loss": outcomes["loss"] / outcomes["symbols"]}
+        return found, {name: values.astype(np.float32) for name, values in kept.items()}
+
+    def exhibits(
+        self, network: nn.Module, data: PairData, options: Mapping[str, Scalar], examples: Sequence[int]
+    ) -> dict[str, Arrays]:
+        """Error by length; and, with test examples given, their translations and where these looked."""
+        bound = self.under(options)
+        split = bound.split(data, "test", options, {})
+        shown: dict[str, Arrays] = {"curves": bound.by_length(network, split)}
+        if not examples:
+            return shown
+        device = next(network.parameters()).device
+        rows = split["source"][list(examples)].to(device)
+        with torch.no_grad():
+            tokens, lengths = bound._decode(network, rows, split["wanted"].shape[1])
+        texts = [data.pairs["test"][index] for index in examples]
+        written = [_text(row[:size], data.target_symbols) for row, size in zip(tokens.tolist(), lengths, strict=True)]
+        shown["samples"] = {
+            "input": np.asarray([source for source, _ in texts]),
+            "reference": np.asarray([target for _, target in texts]),
+            "output": np.asarray(written),
+            "heading": np.asarray([*data.languages, "translation"]),
+        }
+        maps: dict[str, Any] = {}
+        for number in range(min(SHOWN_MAPS, len(rows))):
+            looks = _looks(network, rows[number], tokens[number, : int(lengths[number])], bound.vocabulary(data))
+            if looks is not None:
+                maps[f"weights_{number}"] = looks.weights
+                maps[f"rows_{number}"], maps[f"columns_{number}"] = np.asarray(looks.rows), np.asarray(looks.columns)
+                maps[f"title_{number}"] = np.asarray(f"{texts[number][0]} → {written[number]}")
+        return {**shown, "attention": maps} if maps else shown
+
+    def by_length(self, network: nn.Module, split: Split) -> Arrays:
+        """The error of sentences by the length of their source, in groups of nearly equal size."""
+        device = next(network.parameters()).device
+        found: list[dict[str, npt.NDArray[Any]]] = []
+        with torch.no_grad():
+            for start in range(0, len(split["source"]), 500):
+                batch = {name: values[start : start + 500].to(device) for name, values in split.items()}
+                found.append({name: values.cpu().numpy() for name, values in self.outcomes(network, batch).items()})
+        errors = self.score({name: np.concatenate([each[name] for each in found]) for name in found[0]})[1]["error"]
+        sizes = (split["source"] != PADDING).sum(dim=1).numpy() - 1
+        ends = np.unique(np.quantile(sizes, np.linspace(0, 1, LENGTHS + 1)[1:], method="nearest"))
+        group = np.searchsorted(ends, sizes)
+        return {
+            "length_x": np.array([sizes[group == each].mean() for each in range(len(ends))]),
+            "length_y": np.array([errors[group == each].mean() for each in range(len(ends))]),
+            "length_n": np.bincount(group, minlength=len(ends)),
+            "length_label": np.asarray(["characters of the source sentence", "test error"]),
+            "length_title": np.asarray("Error by the length of the source"),
+        }
+
+    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+        """The translation of a sentence; what was done to it is said, unknown characters are counted."""
+        assert isinstance(known.shape, Sentences)
+        text = _spelt(given, known.vocabulary["source"])
+        notes = [f"read as {text!r}"] if text != given else []
+        if unknown := characters.unknown([text], known.vocabulary["source"]):
+            notes.append(f"{unknown} character{'s' if unknown > 1 else ''} not seen in training")
+        if len(text) >= known.shape.source_length:
+            notes.append(f"longer than the {known.shape.source_length - 1} characters of training")
+        source = _encoded([text], known.vocabulary["source"], len(text) + 2)[:, 1:]
+        bound = self.under({**known.options, "beam": how["beam"]})
+        with torch.no_grad():
+            tokens, lengths = bound._decode(network, source, known.shape.target_length)
+        written = tokens[0, : int(lengths[0])]
+        looks = None
+        if how["show_attention"]:
+            looks = _looks(network, source[0], written, known.vocabulary)
+            notes += [] if looks is not None else ["this design has no attention to show"]
+        return Reply(
+            answers=[Answer(text=_text(written.tolist(), known.vocabulary["target"]))],
+            note="; ".join(notes),
+            looks=looks,
+        )
+
+    def _decode(self, network: Any, source: Tensor, longest: int) -> tuple[Tensor, Tensor]:
+        """What the network writes by itself: tokens [B, steps] and lengths [B]."""
+        steps = int(self.options.get("steps", 0)) or longest
+        start = torch.full_like(source[:, 0], START)
+        width = int(self.options.get("beam", 1))
+        if width == 1:
+            return decoding.greedy(network.step, network.read(source), start, END, steps)
+        return decoding.beam(network.step, network.read(source), start, END, steps, width)
+
+
+def _encoded(texts: Sequence[str], symbols: Sequence[str], length: int) -> Tensor:
+    return torch.tensor([characters.encode(text, symbols, length) for text in texts])
+
+
+def _spelt(given: str, symbols: Sequence[str]) -> str:
+    """The sentence in the spelling of the data: without accents and signs, where the data has none."""
+    text = characters.normalise(given) if set(symbols) <= set(PLAIN) else characters.tidy(given)
+    if not text:
+        raise TiebreakError(f"{given!r}: nothing to translate; give a sentence")
+    return text
+
+
+def _texts(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> list[str]:
+    """Symbols as characters, one each whatever they stand for: distances need no more."""
+    rows = tokens.astype(np.uint32)
+    return [row[:size].tobytes().decode("utf-32-le") for row, size in zip(rows, lengths, strict=True)]
+
+
+def _text(tokens: Sequence[int], symbols: Sequence[str]) -> str:
+    return "".join((*MARKS, *symbols)[token] for token in tokens)
+
+
+def _looks(
+    network: nn.Module, source: Tensor, written: Tensor, vocabulary: Mapping[str, tuple[str, ...]]
+) -> Looks | None:
+    """Where each symbol of one translation looked, and its end; None for a design without such a map."""
+    start = torch.full_like(written[:1], START)
+    with torch.no_grad():
+        weights = network.looks(source[None], torch.cat([start, written])[None])  # type: ignore[operator]
+    if weights is None:
+        return None
+    real = int((source != PADDING).sum())
+    rows = [(*MARKS, *vocabulary["target"])[token] for token in (*written.tolist(), END)]
+    columns = [(*MARKS, *vocabulary["source"])[token] for token in source[:real].tolist()]
+    return Looks(weights=weights[0, :, :real].float().cpu().numpy(), rows=tuple(rows), columns=tuple(columns))
