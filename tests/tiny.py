@@ -36,6 +36,26 @@ def write_pairs(folder: Path, *, key: int = 0) -> Path:
     return folder
 
 
+def write_graph(folder: Path, *, key: int = 0) -> Path:
+    """A folder `graph` of three tables: a ring of 24 nodes, half of it of either class, some edges across, two nodes
+    without an edge, one without a label; two features that say a little about the class, some of them 0."""
+    random = np.random.default_rng(key)
+    nodes, classes = 26, np.arange(26) % 26 // 13
+    pairs = [(node, (node + 1) % 24) for node in range(24)] + random.integers(0, 24, (12, 2)).tolist()
+    (folder / "graph").mkdir(exist_ok=True)
+    present = random.uniform(size=(nodes, 2)) < 0.8
+    values = np.round(random.uniform(0, 2, (nodes, 2)) + np.eye(2)[classes], 2) * present
+    splits = ["train", "train", "val", "test"]
+    tables = {
+        "edges": ["source,target", *(f"{one},{two}" for one, two in pairs)],
+        "features": ["node,one,two", *(f"{node},{row[0]},{row[1]}" for node, row in enumerate(values.tolist()))],
+        "labels": ["node,label,split", *(f"{node},{classes[node]},{splits[node % 4]}" for node in range(nodes - 1))],
+    }
+    for name, lines in tables.items():
+        (folder / "graph" / f"{name}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
 def content(**changes: Any) -> dict[str, Any]:
     """What a small study file says: two arms, one epoch, two seeds, nothing tuned.
 

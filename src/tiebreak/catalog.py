@@ -11,6 +11,7 @@ from types import ModuleType
 from tiebreak import own_designs
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
+from tiebreak.models.gcn import Gcn, GcnNoLoops, GcnNone, GcnNoneNoLoops, GcnRow, GcnRowNoLoops, MlpGraph
 from tiebreak.models.interfaces import Design
 from tiebreak.models.mlp import Mlp
 from tiebreak.models.rows import AttentionRows
@@ -18,6 +19,7 @@ from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
+from tiebreak.tasks.nodes import Nodes
 from tiebreak.tasks.translate import Translate
 
 DESIGNS: Mapping[str, Design] = {
@@ -31,11 +33,19 @@ DESIGNS: Mapping[str, Design] = {
     "translator-attention": Design(name="translator-attention", family="translator", build=TranslatorAttention),
     "translator-taylor": Design(name="translator-taylor", family="translator", build=TranslatorTaylor),
     "translator-transformer": Design(name="translator-transformer", family="translator", build=TranslatorTransformer),
+    "gcn": Design(name="gcn", family="node-classifier", build=Gcn),
+    "gcn-row": Design(name="gcn-row", family="node-classifier", build=GcnRow),
+    "gcn-none": Design(name="gcn-none", family="node-classifier", build=GcnNone),
+    "gcn-no-loops": Design(name="gcn-no-loops", family="node-classifier", build=GcnNoLoops),
+    "gcn-row-no-loops": Design(name="gcn-row-no-loops", family="node-classifier", build=GcnRowNoLoops),
+    "gcn-none-no-loops": Design(name="gcn-none-no-loops", family="node-classifier", build=GcnNoneNoLoops),
+    "mlp-graph": Design(name="mlp-graph", family="node-classifier", build=MlpGraph),
 }
 
 TASKS: Mapping[str, Task] = {
     "classify": Classify(),
     "translate": Translate(),
+    "nodes": Nodes(),
 }
 
 

@@ -77,6 +77,11 @@ def _width(default: int) -> Option:
     return Option(default=default, choices=(16, 32, 48, 64, 80, 96, 128, 192, 256), line="of embeddings and states")
 
 
+def _gcn(line: str) -> DesignName:
+    hidden = Option(default=16, choices=(4, 8, 16, 32, 64), line="hidden units")
+    return DesignName(family="node-classifier", line=line, options={"hidden": hidden})
+
+
 DESIGNS: Mapping[str, DesignName] = {
     "cnn-pool": DesignName(family="classifier", line="two convolutions, each followed by 2x2 max pooling"),
     "cnn-strided": DesignName(family="classifier", line="the same without pooling: both convolutions have stride 2"),
@@ -123,6 +128,13 @@ DESIGNS: Mapping[str, DesignName] = {
         line="a transformer of about the same size, two layers on either side",
         options={"width": _width(80)},
     ),
+    "gcn": _gcn("two graph convolutions, symmetric normalisation, with self-loops"),
+    "gcn-row": _gcn("the same with rows that sum to one"),
+    "gcn-none": _gcn("the same without normalisation"),
+    "gcn-no-loops": _gcn("gcn without self-loops: of itself a node hears through its neighbours only"),
+    "gcn-row-no-loops": _gcn("gcn-row without self-loops"),
+    "gcn-none-no-loops": _gcn("gcn-none without self-loops"),
+    "mlp-graph": _gcn("the same layers without the edges"),
 }
 
 TASKS: Mapping[str, TaskName] = {
@@ -180,6 +192,19 @@ TASKS: Mapping[str, TaskName] = {
             "show_attention": Option(default=False, line="show where each letter looked"),
         },
     ),
+    "nodes": TaskName(
+        family="node-classifier",
+        line="classification of the nodes of one graph, negative log likelihood; each step sees all training nodes",
+        metrics={"accuracy": "max", "loss": "min"},
+        options={
+            "normalise_features": Option(default=True, line="scale the features of a node to the sum 1"),
+            "epoch_steps": Option(
+                default=10, low=1, high=1000, line="examples of training, each the whole graph: steps of batch 1"
+            ),
+        },
+        evaluation={},
+        protocols={"audited": Protocol()},
+    ),
 }
 
 DATA: Mapping[str, DataName] = {
@@ -198,6 +223,10 @@ DATA: Mapping[str, DataName] = {
     "tatoeba-full": DataName(
         family="translator", line="118,964 sentences, Spanish to English, cut to the short ones, not for download"
     ),
+    "cora": DataName(family="node-classifier", line="2,708 papers, 5,278 citations, 1,433 words, 7 classes"),
+    "cora-planetoid": DataName(family="node-classifier", line="the same graph, as its authors publish it"),
+    "blocks": DataName(family="node-classifier", embedded=True, line="1,000 nodes, 120 features, 4 classes, generated"),
+    "karate": DataName(family="node-classifier", embedded=True, line="Zachary's karate club: 34 members, 2 factions"),
 }
 OWN_DATA = "your own data is a path with a slash, such as ./images"
 

@@ -201,7 +201,8 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)
         seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
-    tensors = 4 * sum(each.numel() for each in shape.inputs(1)) * sum(plan.data.sizes.values())
+    one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
+    tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
     return Prediction(seconds, _cohorts(plan, shape), PROCESS_BYTES + 2 * tensors)
 
 

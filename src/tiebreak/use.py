@@ -68,7 +68,7 @@ def use(
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
     checkpoint.restore(folder, records[0], state)
     task = catalog.TASKS[run.task]
-    known = Known(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options)
+    known = Known(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options, data=run.data)
     return Used(name, run, task.answer(network.eval(), given, known, complete(names.TASKS[run.task].use, how)))
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import tiny
 from tiebreak import catalog, names
-from tiebreak.models.interfaces import END, PADDING, START, Design, Images, Sentences, Shape
+from tiebreak.models.interfaces import END, PADDING, START, Design, Graph, Images, Sentences, Shape
 from tiebreak.names import Scalar
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Task
@@ -59,6 +59,28 @@ def sentences(shape: Sentences, count: int, seed: int) -> dict[str, Tensor]:
     return {"source": rows(shape.sources, shape.source_length), "given": given, "wanted": wanted}
 
 
+def nodes(shape: Graph, count: int, seed: int) -> dict[str, Tensor]:
+    """A random graph with random features, whose last node has neither, and labels that have nothing to do with it."""
+    generator = torch.Generator().manual_seed(seed)
+    few = shape.nodes - 1
+    pairs = torch.combinations(torch.arange(few))
+    pairs = pairs[torch.randperm(len(pairs), generator=generator)[: shape.edges // 2]]
+    both = torch.cat([pairs, pairs.flip(1)])
+    flat = (both[:, 1] * shape.nodes + both[:, 0]).sort().values
+    places = torch.randperm(few * shape.features, generator=generator)[: shape.entries].sort().values
+    columns = places % shape.features
+    return {
+        "rows": places // shape.features,
+        "columns": columns,
+        "values": torch.rand(shape.entries, generator=generator) + 0.1,
+        "order": columns.argsort(stable=True),
+        "source": flat % shape.nodes,
+        "target": flat // shape.nodes,
+        "node": torch.randint(0, shape.nodes, (count, 1), generator=generator),
+        "labels": torch.randint(0, shape.classes, (count, 1), generator=generator),
+    }
+
+
 FAMILIES: dict[str, Family] = {
     "classifier": Family(
         task="classify",
@@ -88,6 +110,21 @@ FAMILIES: dict[str, Family] = {
         build={"width": 16},
         data="./pairs",
         write_data=tiny.write_pairs,
+    ),
+    "node-classifier": Family(
+        task="nodes",
+        shapes=(
+            Graph(nodes=30, features=40, classes=4, edges=70, entries=200),
+            Graph(nodes=12, features=3, classes=2, edges=10, entries=20),
+            Graph(nodes=50, features=90, classes=7, edges=400, entries=300),
+        ),
+        small=Graph(nodes=18, features=11, classes=3, edges=40, entries=60),
+        examples=nodes,
+        inputs=("values",),
+        metric="accuracy",
+        build={"hidden": 8},
+        data="./graph",
+        write_data=tiny.write_graph,
     ),
 }
 

@@ -104,6 +104,11 @@ def _attention_backward(above: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any,
     return int(sdpa_backward_flop_count(above.shape, q.shape, k.shape, v.shape))  # type: ignore[no-untyped-call]
 
 
+def _bags(table: Tensor, places: Tensor, *_: Any, **__: Any) -> int:
+    """Sums of rows of a table, weighted or not: the product of a sparse matrix that has an entry for each place."""
+    return 2 * places.numel() * table.shape[-1]
+
+
 def _recurrent(x: Tensor, first: Tensor, second: Tensor, *_: Any, **__: Any) -> int:
     """One layer in one direction: x [T, B, I], weights [gates H, I] and [gates H, H]."""
     return 2 * prod(x.shape[:-1]) * (first.numel() + second.numel())
@@ -144,6 +149,8 @@ ATEN: dict[str, Rule] = {
     "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention_backward,
     "_scaled_dot_product_fused_attention_overrideable": _attention,
+    "_embedding_bag": _bags,
+    "_embedding_bag_forward_only": _bags,
     "mkldnn_rnn_layer": _recurrent,
     "mkldnn_rnn_layer_backward": _recurrent_backward,
     "_cudnn_rnn": _recurrent_cuda,

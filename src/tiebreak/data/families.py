@@ -10,6 +10,7 @@ from typing import Any, Protocol
 MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "classifier": "images",
     "translator": "pairs",
+    "node-classifier": "graphs",
 }
 
 

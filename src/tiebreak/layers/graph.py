@@ -18,12 +18,14 @@ Source: Kipf and Welling, "Semi-supervised classification with graph convolution
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.layers.sparse import Entries, multiply, starts_of
 
 KINDS = ("symmetric", "row", "none")
 Edges = Tensor | Sequence[tuple[int, int]]
@@ -91,6 +93,42 @@ def propagate(matrix: Tensor, x: Tensor) -> Tensor:
         return _product(matrix, x)
     columns = x.movedim(-2, 0)
     return _product(matrix, columns.flatten(1)).view_as(columns).movedim(0, -2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Â as what can be traced and is shared by many runs: Â x = left * (A x' + [x']) with x' = right * x.
+
+    symmetric: left = right = d^{-1/2}; row: left = 1/d; none: neither. Nodes without neighbours have the factor 0.
+    """
+
+    edges: Entries
+    self_loops: bool
+    left: Tensor | None  # [n, 1]
+    right: Tensor | None
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Â x [n, F]."""
+        x = x if self.right is None else self.right * x
+        total = multiply(self.edges, self.edges, x)  # A is its own transpose
+        total = total + x if self.self_loops else total
+        return total if self.left is None else self.left * total
+
+
+def spread(
+    source: Tensor, target: Tensor, nodes: int, kind: str, *, self_loops: bool, dtype: torch.dtype = torch.float32
+) -> Spread:
+    """The product with `normalise`'s matrix, from edges both ways, each once, without loops, sorted by target [2E]."""
+    _check(kind, dtype)
+    starts = starts_of(target, nodes)
+    degrees = (starts.diff() + int(self_loops)).to(dtype)[:, None]
+    scale = torch.where(degrees > 0, degrees ** (-0.5 if kind == "symmetric" else -1.0), 0.0)
+    return Spread(
+        edges=Entries(starts, source, None),
+        self_loops=self_loops,
+        left=None if kind == "none" else scale,
+        right=scale if kind == "symmetric" else None,
+    )
 
 
 class _Propagate(torch.autograd.Function):

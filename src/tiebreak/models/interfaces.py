@@ -63,8 +63,39 @@ class Sentences:
         return (batch, self.target_length, self.targets)
 
 
-Shape = Images | Sentences
-SHAPES: Mapping[str, type[Images] | type[Sentences]] = {"classifier": Images, "translator": Sentences}  # by family
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """What a node classifier is built for: a whole graph in, logits [nodes, classes] out, whatever is asked.
+
+    A network is called with rows, columns, values and order [entries], source and target [edges]. Feature `columns` of
+    node `rows` is `values`, all others are 0; entries are sorted by row, and `order` sorts them by column. An edge
+    leads from `source` to `target`, both ways, sorted by target; there are no loops.
+    """
+
+    nodes: int
+    features: int
+    classes: int
+    edges: int  # each counted both ways
+    entries: int  # features that are not 0
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with: a graph of these sizes. Whatever the batch, it is the whole graph."""
+        each, both = torch.arange(self.entries), torch.arange(self.edges)
+        columns = each % self.features
+        features = (each * self.nodes // max(1, self.entries), columns, torch.ones(self.entries), columns.argsort())
+        return *features, both % self.nodes, both * self.nodes // max(1, self.edges)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (self.nodes, self.classes)
+
+
+Shape = Images | Sentences | Graph
+SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Graph]] = {  # by family
+    "classifier": Images,
+    "translator": Sentences,
+    "node-classifier": Graph,
+}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,6 +27,7 @@ class Known:
     shape: Shape
     vocabulary: Mapping[str, tuple[str, ...]]
     options: Mapping[str, Scalar]  # of the task
+    data: str = ""  # its name, for a task that cannot do without it
 
 
 class Task(Protocol):
