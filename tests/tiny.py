@@ -56,6 +56,19 @@ def write_graph(folder: Path, *, key: int = 0) -> Path:
     return folder
 
 
+def write_text(folder: Path, *, key: int = 0) -> Path:
+    """A folder `text` of three .txt files: lines of words, each of which has two that may follow it."""
+    random = np.random.default_rng(key)
+    (folder / "text").mkdir(exist_ok=True)
+    for split, size in SIZES.items():
+        word, lines = 0, []
+        for _ in range(size // 4):
+            word = (2 * word + int(random.integers(2))) % 7
+            lines.append(" ".join("abcdefg"[(word + place * (1 + word % 2)) % 7] for place in range(6)))
+        (folder / "text" / f"{split}.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
 def content(**changes: Any) -> dict[str, Any]:
     """What a small study file says: two arms, one epoch, two seeds, nothing tuned.
 

@@ -13,12 +13,15 @@ from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
 from tiebreak.models.gcn import Gcn, GcnNoLoops, GcnNone, GcnNoneNoLoops, GcnRow, GcnRowNoLoops, MlpGraph
 from tiebreak.models.interfaces import Design
+from tiebreak.models.language import LstmLanguage, RnnSigmoid, RnnTanh
+from tiebreak.models.language_transformer import TaylorTransformer, Transformer
 from tiebreak.models.mlp import Mlp
 from tiebreak.models.rows import AttentionRows
 from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
+from tiebreak.tasks.language import Language
 from tiebreak.tasks.nodes import Nodes
 from tiebreak.tasks.translate import Translate
 
@@ -40,12 +43,18 @@ DESIGNS: Mapping[str, Design] = {
     "gcn-row-no-loops": Design(name="gcn-row-no-loops", family="node-classifier", build=GcnRowNoLoops),
     "gcn-none-no-loops": Design(name="gcn-none-no-loops", family="node-classifier", build=GcnNoneNoLoops),
     "mlp-graph": Design(name="mlp-graph", family="node-classifier", build=MlpGraph),
+    "rnn-sigmoid": Design(name="rnn-sigmoid", family="language", build=RnnSigmoid),
+    "rnn-tanh": Design(name="rnn-tanh", family="language", build=RnnTanh),
+    "lstm": Design(name="lstm", family="language", build=LstmLanguage),
+    "transformer": Design(name="transformer", family="language", build=Transformer),
+    "taylor-transformer": Design(name="taylor-transformer", family="language", build=TaylorTransformer),
 }
 
 TASKS: Mapping[str, Task] = {
     "classify": Classify(),
     "translate": Translate(),
     "nodes": Nodes(),
+    "language": Language(),
 }
 
 

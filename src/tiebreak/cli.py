@@ -263,17 +263,28 @@ def compare(
 @app.command()
 def use(
     folder: FolderArgument,
-    given: Annotated[str, typer.Argument(metavar="INPUT", help="What to ask about: a picture file, a sentence.")],
+    given: Annotated[
+        str, typer.Argument(metavar="INPUT", help="What to ask about: a picture file, a sentence, a beginning.")
+    ],
     arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
     beam: Annotated[int | None, typer.Option(metavar="N", help="Sentences: keep the N best while decoding.")] = None,
     show_attention: Annotated[bool, typer.Option(help="Sentences: where each letter looked at the input.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Texts: below 1 likely words get likelier.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(metavar="K", help="Texts: draw from the K likeliest words.")] = None,
+    top_p: Annotated[float | None, typer.Option(metavar="P", help="Texts: from the likeliest of this share.")] = None,
+    n: Annotated[int | None, typer.Option("--n", metavar="N", help="Texts: how many.")] = None,
+    words: Annotated[int | None, typer.Option(metavar="N", help="Texts: words at most, 100 unless given.")] = None,
+    sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: other draws.")] = None,
 ) -> None:
-    """Put a trained network of a results folder to work: classify a picture, translate a sentence."""
+    """Put a trained network of a results folder to work: classify a picture, translate a sentence, continue a text."""
     from tiebreak.report import listings
     from tiebreak.use import use as use_run
 
-    wanted = {"beam": beam, "show_attention": show_attention or None}
+    wanted = {"beam": beam, "show_attention": show_attention or None, "temperature": temperature, "top_k": top_k}
+    wanted |= {"top_p": top_p, "n": n, "words": words, "seed": sampling_seed}
     how = {name: value for name, value in wanted.items() if value is not None}
     used = use_run(folder, given, arm=arm, seed=seed, how=how)
     listings.print_reply(_console(), used.reply, f"{used.arm} ({used.run.label})")

@@ -22,6 +22,7 @@ class Option:
     choices: tuple[Scalar, ...] = ()
     low: float | None = None
     high: float | None = None
+    of_data: bool = False  # says how the data is read: a study's, not an arm's
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +53,7 @@ class TaskName:
     evaluation: Mapping[str, Option]
     protocols: Mapping[str, Protocol]
     use: Mapping[str, Option] = field(default_factory=dict)  # options of `tiebreak use`
+    ordered: bool = False  # examples follow one another: a batch is one of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +82,18 @@ def _width(default: int) -> Option:
 def _gcn(line: str) -> DesignName:
     hidden = Option(default=16, choices=(4, 8, 16, 32, 64), line="hidden units")
     return DesignName(family="node-classifier", line=line, options={"hidden": hidden})
+
+
+def _size(default: int, line: str) -> Option:
+    return Option(default=default, low=1, high=16_384, line=line)
+
+
+_RNN = {"embedding": _size(256, "of a word's embedding"), "hidden": _size(512, "of the state")}
+_TRANSFORMER = {
+    "width": Option(default=464, low=2, high=16_384, line="of embeddings and layers: a multiple of 2 and of the heads"),
+    "layers": Option(default=2, low=1, high=24, line="layers"),
+    "heads": Option(default=8, low=1, high=64, line="heads of each layer"),
+}
 
 
 DESIGNS: Mapping[str, DesignName] = {
@@ -135,6 +149,26 @@ DESIGNS: Mapping[str, DesignName] = {
     "gcn-row-no-loops": _gcn("gcn-row without self-loops"),
     "gcn-none-no-loops": _gcn("gcn-none without self-loops"),
     "mlp-graph": _gcn("the same layers without the edges"),
+    "rnn-sigmoid": DesignName(
+        family="language", line="the recurrent network of R4: one layer, sigmoid, state carried on", options=_RNN
+    ),
+    "rnn-tanh": DesignName(family="language", line="the same with tanh", options=_RNN),
+    "lstm": DesignName(
+        family="language",
+        line="layers of LSTM with dropout between them, state carried on",
+        options={
+            "embedding": _size(320, "of a word's embedding"),
+            "hidden": _size(320, "of each layer"),
+            "layers": Option(default=2, low=1, high=8, line="layers"),
+            "tied": Option(default=False, line="the output layer is the embedding again; both need the same size"),
+        },
+    ),
+    "transformer": DesignName(
+        family="language", line="causal attention within the window, nothing carried on", options=_TRANSFORMER
+    ),
+    "taylor-transformer": DesignName(
+        family="language", line="the same with Taylor attention, linear in the length", options=_TRANSFORMER
+    ),
 }
 
 TASKS: Mapping[str, TaskName] = {
@@ -205,6 +239,45 @@ TASKS: Mapping[str, TaskName] = {
         evaluation={},
         protocols={"audited": Protocol()},
     ),
+    "language": TaskName(
+        family="language",
+        line="the next word of a text, cross-entropy; perplexity of the whole text",
+        metrics={"perplexity": "min", "loss": "min"},
+        options={
+            "streams": Option(default=128, low=1, high=4096, line="parts of the text that are read side by side"),
+            "window": Option(default=10, low=1, high=4096, line="tokens between two updates"),
+            "evaluation_window": Option(
+                default=0, low=0, high=4096, line="tokens read at once in evaluation; 0: as many as in training"
+            ),
+            "evaluation_trains": Option(
+                default=False, line="passes over validation and test text also train, as those of R4 did"
+            ),
+            "level": Option(
+                default="default",
+                choices=("default", "word", "character"),
+                line="what a token is; default: as usual for the data",
+                of_data=True,
+            ),
+            "vocabulary": Option(
+                default=0, low=0, high=1_000_000, line="words to know at most; 0: as usual for the data", of_data=True
+            ),
+        },
+        evaluation={},
+        protocols={"audited": Protocol(), "as-reported": Protocol(options={"evaluation_trains": True})},
+        use={
+            "temperature": Option(
+                default=1.0, low=0.0, high=100.0, line="below 1 likely words get likelier; 0: always the likeliest"
+            ),
+            "top_k": Option(default=0, low=0, high=1_000_000, line="draw from the k likeliest words; 0: from all"),
+            "top_p": Option(
+                default=1.0, low=0.0, high=1.0, line="draw from the likeliest words that make up this share"
+            ),
+            "n": Option(default=1, low=1, high=1000, line="how many texts"),
+            "seed": Option(default=0, low=0, high=2**62, line="of the draws"),
+            "words": Option(default=100, low=1, high=100_000, line="to write at most"),
+        },
+        ordered=True,
+    ),
 }
 
 DATA: Mapping[str, DataName] = {
@@ -227,6 +300,10 @@ DATA: Mapping[str, DataName] = {
     "cora-planetoid": DataName(family="node-classifier", line="the same graph, as its authors publish it"),
     "blocks": DataName(family="node-classifier", embedded=True, line="1,000 nodes, 120 features, 4 classes, generated"),
     "karate": DataName(family="node-classifier", embedded=True, line="Zachary's karate club: 34 members, 2 factions"),
+    "ptb": DataName(family="language", line="Penn Treebank, 1,085,779 words of newspaper, vocabulary 10,000"),
+    "tinyshakespeare": DataName(family="language", line="1,115,394 characters of Shakespeare"),
+    "pydoc": DataName(family="language", embedded=True, line="the topics of Python's help, vocabulary 2,000"),
+    "markov": DataName(family="language", embedded=True, line="132,000 words of a made-up grammar of known entropy"),
 }
 OWN_DATA = "your own data is a path with a slash, such as ./images"
 

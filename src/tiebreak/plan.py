@@ -34,6 +34,7 @@ from tiebreak.terms import equal_terms, warnings
 
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
 UPDATE_SHARE = 1.2  # predictions: a step's update and bookkeeping on top of its forward and backward pass
+SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2}  # tensors that a rule keeps for each parameter; SGD's is momentum's
 PROCESS_BYTES = 350e6  # predictions: a process that has imported torch
 
 
@@ -73,12 +74,13 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     """Every run that the study needs. Builds each design once, to count; trains nothing."""
     from tiebreak import catalog
 
-    task = catalog.TASKS[study.task]
+    first = task_options(study, study.arms[0])
+    task = catalog.TASKS[study.task].under(first)
     data = task.load(study.data, data_dir)
     runs: dict[str, Run] = {}
     arms = []
     for arm in study.arms:
-        planned, own = _plan_arm(study, arm, data.checksum, task.shape(data))
+        planned, own = _plan_arm(study, arm, data.checksum, task.under(task_options(study, arm)).shape(data))
         arms.append(planned)
         for identity, run in own.items():
             shared = runs.get(identity, run)
@@ -93,7 +95,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             name=data.name,
             checksum=data.checksum,
             official=data.official,
-            sizes=task.sizes(data, task_options(study, study.arms[0])),
+            sizes=task.sizes(data, first),
             licence=data.licence,
             citation=data.citation,
             shape=asdict(task.shape(data)),
@@ -131,7 +133,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
                 options=options,
                 data=study.data,
                 checksum=checksum,
-                optimiser=study.optimiser,
+                optimiser=study.rule(arm),
                 hypers=hypers(study, arm, setting),
                 setting=setting,
                 seed=seed,
@@ -184,19 +186,21 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
 
     from tiebreak import catalog
     from tiebreak.cost import measure
+    from tiebreak.models.interfaces import shape_under
 
     torch.set_num_threads(1)
     first = next(iter(plan.runs.values()))
-    task = catalog.TASKS[first.task]
-    shape = task.shape(task.load(first.data, data_dir))
-    steps = -(-plan.data.sizes["train"] // first.batch)
+    task = catalog.TASKS[first.task].under(first.options)
+    data = task.load(first.data, data_dir)
+    shape = task.shape(data)
     seconds: dict[str, float] = {}
     counted: set[str] = set()
     for arm in plan.arms:
-        build = plan.runs[next(iter(arm.runs.values()))].build
-        step = measure.step_seconds(
-            catalog.find_design(arm.design, plan.designs_from).network(shape, build, 0), shape, first.batch
-        )
+        run = plan.runs[next(iter(arm.runs.values()))]
+        own_shape = shape_under(shape, run.options)
+        network = catalog.find_design(arm.design, plan.designs_from).network(own_shape, run.build, 0)
+        step = measure.step_seconds(network, own_shape, first.batch)
+        steps = -(-task.sizes(data, run.options)["train"] // first.batch)
         own = set(arm.runs.values()) - counted
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)
@@ -209,16 +213,18 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
 def _cohorts(plan: Plan, shape: object) -> list[PlannedCohort]:
     from tiebreak import catalog
     from tiebreak.cost import measure
+    from tiebreak.models.interfaces import shape_under
 
     reasons = {arm.runs[key]: arm.cannot_fuse for arm in plan.arms for key in arm.runs}
     groups = cohorts(plan.runs.values())
     found = []
     for key, name in cohort_names(groups).items():
         run = groups[key][0]
-        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)  # type: ignore[arg-type]
+        own = shape_under(shape, run.options)  # type: ignore[arg-type]
+        network = catalog.find_design(run.design, plan.designs_from).network(own, run.build, 0)
         parameters = measure.parameters(network)
-        activations = measure.activation_bytes(network, shape, run.batch)  # type: ignore[arg-type]
-        slots = 2 if run.optimiser.kind != "sgd" else int(any(each.hypers["momentum"] for each in groups[key]))
+        activations = measure.activation_bytes(network, own, run.batch)
+        slots = SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
         found.append(
             PlannedCohort(
                 name=name,

@@ -58,6 +58,26 @@ class Strict(BaseModel):
         return data
 
 
+class Schedule(Strict):
+    """The learning rate's course: a factor per step. Warm-up and decay rise from and fall to `floor`."""
+
+    kind: Literal["constant", "linear", "cosine"] = "constant"
+    warmup_epochs: Annotated[int, Field(ge=0)] = 0
+    decay_epochs: Annotated[int, Field(ge=0)] = 0  # 0: what the budget leaves after the warm-up
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.01
+
+    def depends_on_budget(self) -> bool:
+        """Whether a longer budget would have changed the epochs already trained."""
+        return self.kind != "constant" and self.decay_epochs == 0
+
+
+class Optimiser(Strict):
+    """The update rule; its numbers are hyper-parameters."""
+
+    kind: Literal["sgd", "sgd-summed", "adam", "adamw"] = "sgd"
+    schedule: Schedule = Schedule()
+
+
 class Arm(Strict):
     """What is compared: a design, plus what the study changes for it."""
 
@@ -68,6 +88,7 @@ class Arm(Strict):
     evaluation: Options = {}  # how the trained run is evaluated; arms that differ only here share their runs
     fixed: dict[str, float] = {}  # hyper-parameters that are not tuned
     protocol: str | None = None  # instead of the study's
+    optimiser: Optimiser | None = None  # instead of the study's
     epochs_times: Annotated[int, Field(ge=1)] = 1  # trained for this many times the epochs of the budget
 
 
@@ -142,26 +163,6 @@ class Budget(Strict):
     batch: Annotated[int, Field(ge=1)]
 
 
-class Schedule(Strict):
-    """The learning rate's course: a factor per step. Warm-up and decay rise from and fall to `floor`."""
-
-    kind: Literal["constant", "linear", "cosine"] = "constant"
-    warmup_epochs: Annotated[int, Field(ge=0)] = 0
-    decay_epochs: Annotated[int, Field(ge=0)] = 0  # 0: what the budget leaves after the warm-up
-    floor: Annotated[float, Field(ge=0, le=1)] = 0.01
-
-    def depends_on_budget(self) -> bool:
-        """Whether a longer budget would have changed the epochs already trained."""
-        return self.kind != "constant" and self.decay_epochs == 0
-
-
-class Optimiser(Strict):
-    """The update rule; its numbers are hyper-parameters."""
-
-    kind: Literal["sgd", "adam", "adamw"] = "sgd"
-    schedule: Schedule = Schedule()
-
-
 class Claim(Strict):
     """A published sentence, decided by a comparison when the study runs under the claim's own protocol."""
 
@@ -200,6 +201,8 @@ class Quick(Strict):
     grid: dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]] | None = None
     without: tuple[str, ...] = Field(default=(), strict=False)  # arms that are left out, with what rests on them
     build: Options = {}  # options of every design that has them, such as a smaller width
+    build_of: dict[str, Options] = {}  # the same of one arm, by its name
+    options: Options = {}  # options of the task
     fixed: dict[str, float] = {}
     optimiser: Optimiser | None = None
 
@@ -287,6 +290,10 @@ class Study(Strict):
         """Whether more (`max`) or less (`min`) of the metric is better."""
         return names.TASKS[self.task].metrics[metric or self.metric]
 
+    def rule(self, arm: Arm) -> Optimiser:
+        """The update rule that the arm is trained with."""
+        return arm.optimiser or self.optimiser
+
     def epochs(self, arm: Arm) -> int:
         """The epochs that the arm is trained for."""
         return arm.epochs_times * self.budget.epochs
@@ -307,11 +314,16 @@ class Study(Strict):
         quick: dict[str, Any] = self.quick.model_dump(exclude_none=True)
         budget = self.budget.model_dump() | {key: quick.pop(key) for key in ("epochs", "batch") if key in quick}
         out = set(quick.pop("without"))
-        build = quick.pop("build")
+        build, build_of = quick.pop("build"), quick.pop("build_of")
         kept = {item.name for item in self.comparisons if not out & set(item.arms())}
         whole = self.model_dump(mode="json", exclude_none=True)
         parts = {
-            "arms": [_smaller(item, build) for item in whole["arms"] if item["name"] not in out],
+            "arms": [
+                _smaller(item, {**build, **build_of.get(item["name"], {})})
+                for item in whole["arms"]
+                if item["name"] not in out
+            ],
+            "options": {**whole["options"], **quick.pop("options")},
             "fixed": {**whole["fixed"], **quick.pop("fixed")},
             "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
             "claims": [item for item in whole["claims"] if item["comparison"] in kept],

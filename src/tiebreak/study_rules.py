@@ -42,9 +42,12 @@ def check(study: Study) -> None:
     for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
         if name in names.DESIGNS:
             raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
-    for name in study.quick.without:
-        _member("quick.without", name, [arm.name for arm in study.arms])
+    for key, given in (("quick.without", study.quick.without), ("quick.build_of", study.quick.build_of)):
+        for name in given:
+            _member(key, name, [arm.name for arm in study.arms])
     check_options("options", study.options, task.options)
+    if task.ordered and study.budget.batch != 1:
+        raise ValueError(f"budget.batch: should be 1: {study.task} reads one window after the other")
     _check_grid("grid", study.grid)
     _check_fixed("fixed", study.fixed, study)
     for index, arm in enumerate(study.arms, start=1):
@@ -67,6 +70,9 @@ def _check_arm(key: str, arm: Arm, study: Study, task: names.TaskName) -> None:
     if arm.design in designs:  # what a user's own design takes, only its code knows
         check_options(f"{key}.build", arm.build, designs[arm.design].options)
     check_options(f"{key}.options", arm.options, task.options)
+    for name in arm.options:
+        if task.options[name].of_data:
+            raise ValueError(f"{key}.options.{name}: says how the data is read, and all arms read the same; move it")
     check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
     _check_fixed(f"{key}.fixed", arm.fixed, study)
     if arm.protocol is not None:
@@ -110,6 +116,7 @@ def _check_quick(study: Study, task: names.TaskName) -> None:
         _check_data("quick.data", quick.data, task)
         _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
     _check_grid("quick.grid", quick.grid or {})
+    check_options("quick.options", quick.options, task.options)
 
 
 def _check_comparisons(study: Study, task: names.TaskName) -> None:

@@ -15,6 +15,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
     parameters = {arm.parameters for arm in arms}
     flops = {arm.flops for arm in arms}
     fixed = [hypers(study, arm, {}) for arm in study.arms]
+    rules = [study.rule(arm) for arm in study.arms]
     evaluations = sorted({arm.evaluation for arm in arms})
     grid = "; ".join(f"{name} in {', '.join(f'{value:g}' for value in values)}" for name, values in study.grid.items())
     return (
@@ -24,8 +25,8 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
         Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
         Term(
             name="untuned hyper-parameters",
-            equal=fixed.count(fixed[0]) == len(fixed),
-            value=f"{study.optimiser.kind}, {study.optimiser.schedule.kind} schedule",
+            equal=fixed.count(fixed[0]) == len(fixed) and rules.count(rules[0]) == len(rules),
+            value="; ".join(dict.fromkeys(f"{rule.kind}, {rule.schedule.kind} schedule" for rule in rules)),
         ),
         Term(
             name="seeds",

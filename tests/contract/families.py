@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import tiny
 from tiebreak import catalog, names
-from tiebreak.models.interfaces import END, PADDING, START, Design, Graph, Images, Sentences, Shape
+from tiebreak.models.interfaces import END, PADDING, START, Design, Graph, Images, Sentences, Shape, Words
 from tiebreak.names import Scalar
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Task
@@ -32,6 +32,8 @@ class Family:
     inputs: tuple[str, ...]  # of a batch: what a network sees and should use
     metric: str
     build: Mapping[str, Scalar] = field(default_factory=dict)  # options of designs that make tests which train quick
+    options: Mapping[str, Scalar] = field(default_factory=dict)  # of the task, for jobs on the data set
+    batch: int = 32  # of these jobs
     data: str
     write_data: Callable[[Path], Path]  # the data set in a folder
 
@@ -81,6 +83,16 @@ def nodes(shape: Graph, count: int, seed: int) -> dict[str, Tensor]:
     }
 
 
+def windows(shape: Words, count: int, seed: int) -> dict[str, Tensor]:
+    """Random words, of which some in the last window do not count."""
+    generator = torch.Generator().manual_seed(seed)
+    size = (count, shape.streams, shape.window)
+    given, wanted = (torch.randint(0, shape.words, size, generator=generator) for _ in range(2))
+    real = torch.ones(size)
+    real[-1, -1, -1] = 0.0
+    return {"given": given, "wanted": wanted, "real": real}
+
+
 FAMILIES: dict[str, Family] = {
     "classifier": Family(
         task="classify",
@@ -125,6 +137,23 @@ FAMILIES: dict[str, Family] = {
         build={"hidden": 8},
         data="./graph",
         write_data=tiny.write_graph,
+    ),
+    "language": Family(
+        task="language",
+        shapes=(
+            Words(words=30, streams=4, window=5),
+            Words(words=7, streams=1, window=2),
+            Words(words=60, streams=3, window=9),
+        ),
+        small=Words(words=9, streams=4, window=4),  # 4 x 16 numbers of state: kernels round alike wherever they lie
+        examples=windows,
+        inputs=("given",),
+        metric="perplexity",
+        build={"embedding": 8, "hidden": 16, "width": 16},
+        options={"streams": 4, "window": 4},
+        batch=1,
+        data="./text",
+        write_data=tiny.write_text,
     ),
 }
 

@@ -53,6 +53,7 @@ SINGLE_STEPS = 12
 RULES: dict[str, dict[str, Any]] = {
     "sgd": {"kind": "sgd", "lr": 0.05},
     "momentum": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01},
+    "summed": {"kind": "sgd-summed", "lr": 0.005, "weight_decay": 0.01},
     "adam": {"kind": "adam", "lr": 0.003, "weight_decay": 0.01},
     "adamw": {"kind": "adamw", "lr": 0.003, "weight_decay": 0.05},
 }
@@ -136,9 +137,10 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
     network = begun.networks[0]
     names = [name for name, layer in network.named_modules() if layer in dropouts(network)]
     for epoch in range(2):
-        feed = epoch_feed(network, runs, begun.states, EXAMPLES, torch.float32)
+        shuffled = not task_of(design).ordered
+        feed = epoch_feed(network, runs, begun.states, EXAMPLES, torch.float32, shuffled=shuffled)
         for row, run in enumerate(runs):
-            batches = epoch_batches(run.seed, epoch, EXAMPLES, run.batch)
+            batches = epoch_batches(run.seed, epoch, EXAMPLES, run.batch, shuffled=shuffled)
             keys = step_keys(stream(run.seed, "dropout"), epoch * 10, 10, len(names))
             assert torch.equal(feed["indices"][:, row], torch.from_numpy(batches.indices))
             for number, name in enumerate(names):

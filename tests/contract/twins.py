@@ -176,7 +176,8 @@ def planned(name: str, folder: Path, data_dir: Path, **more: Any) -> tuple[list[
             "metric": family_of(find(name, folder)).metric,
             "margin": 0.01,
             "seeds": 3,
-            "budget": {"epochs": 3, "batch": 32},
+            "options": dict(family_of(find(name, folder)).options),
+            "budget": {"epochs": 3, "batch": family_of(find(name, folder)).batch},
             "optimiser": {"kind": "adam"},
             "fixed": {"lr": 0.003},
             "arms": [

@@ -12,7 +12,8 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.batchnorm import BatchNorm, batchnorms, fresh_statistics, swap_batchnorm, weigh_rows
+from tiebreak.layers.batchnorm import BatchNorm, batchnorms, swap_batchnorm, weigh_rows
+from tiebreak.layers.fresh import fresh_buffers
 
 KINDS: list[tuple[type[nn.Module], tuple[int, ...]]] = [
     (nn.BatchNorm1d, ()),
@@ -37,7 +38,7 @@ def pair(kind: type[nn.Module], **options: object) -> tuple[nn.Module, nn.Module
 def settle(network: nn.Module) -> None:
     """What a trainer does with the new statistics."""
     buffers = dict(network.named_buffers())
-    for name, value in fresh_statistics(network).items():
+    for name, value in fresh_buffers(network).items():
         buffers[name].copy_(value)
 
 
@@ -78,7 +79,7 @@ def test_training_and_evaluation_are_torchs(
     ours.eval()
     theirs.eval()
     assert_same(value_and_gradients(ours, x, 6), value_and_gradients(theirs, x, 6))
-    assert not fresh_statistics(ours)
+    assert not fresh_buffers(ours)
 
 
 @settings(deadline=None, max_examples=20)
@@ -112,11 +113,11 @@ def test_the_forward_changes_no_buffer_and_statistics_are_told_once() -> None:
     before = copy.deepcopy(network.state_dict())
     network(torch.randn(5, 3))
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
-    fresh = fresh_statistics(network)
+    fresh = fresh_buffers(network)
     assert set(fresh) == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
     assert int(fresh["1.num_batches_tracked"]) == 1
     assert not any(value.requires_grad for value in fresh.values())
-    assert not fresh_statistics(network)
+    assert not fresh_buffers(network)
 
 
 def test_a_layer_that_is_called_twice_in_a_pass_moves_twice() -> None:
@@ -134,14 +135,14 @@ def test_statistics_that_nobody_collected_do_not_reach_another_run() -> None:
     layer(torch.randn(5, 4))
     other = {"running_mean": torch.zeros(4), "running_var": torch.ones(4), "num_batches_tracked": torch.tensor(7)}
     functional_call(layer, other, (torch.randn(5, 4),))
-    assert int(fresh_statistics(layer)["num_batches_tracked"]) == 8
+    assert int(fresh_buffers(layer)["num_batches_tracked"]) == 8
 
 
 def test_one_real_row_leaves_no_nan() -> None:
     layer = BatchNorm(4)
     weigh_rows(layer, torch.tensor([1.0, 0.0, 0.0]))
     assert layer(torch.randn(3, 4))[0].isfinite().all()
-    assert all(value.isfinite().all() for value in fresh_statistics(layer).values())
+    assert all(value.isfinite().all() for value in fresh_buffers(layer).values())
 
 
 def test_what_cannot_be_normalised_is_refused() -> None:
@@ -157,7 +158,7 @@ def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
     networks = [nn.Sequential(nn.Conv2d(2, 4, 3), BatchNorm(4), nn.Flatten(), nn.LazyLinear(3)) for _ in range(3)]
     for network in networks:
         network.double()(torch.zeros(2, 2, 5, 5, dtype=torch.float64))
-        fresh_statistics(network)
+        fresh_buffers(network)
     params, buffers = stack_module_state(networks)
     x = torch.randn(3, 6, 2, 5, 5, dtype=torch.float64)
     weights = torch.tensor([[0.25] * 4 + [0.0] * 2]).repeat(3, 1)
@@ -167,7 +168,7 @@ def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         told = buffers | {f"{name}.weights": weights for name in batchnorms(networks[0])}
         y = functional_call(networks[0], (params, told), (x,))
-        return (y.square().sum(1) * weights).sum(), fresh_statistics(networks[0])
+        return (y.square().sum(1) * weights).sum(), fresh_buffers(networks[0])
 
     step = vmap(grad(loss, has_aux=True))
     traced = make_fx(step)(params, buffers, x, weights)
@@ -179,7 +180,7 @@ def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
             alone = torch.autograd.grad(value, list(own.values()))
             assert_same([gradients[name][run] for name in own], list(alone))
             assert_same([fresh[name][run] for name in statistics], list(statistics.values()))
-    assert not fresh_statistics(networks[0])
+    assert not fresh_buffers(networks[0])
 
 
 def test_swapping_keeps_parameters_buffers_and_sharing() -> None:

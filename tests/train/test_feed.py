@@ -71,9 +71,9 @@ def test_float32_is_rounded_as_in_a_loop(run: Run, tmp_path: Path) -> None:
 def test_the_order_is_computed_once_for_each_seed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def counted(seed: int, epoch: int, examples: int, batch: int) -> object:
+    def counted(seed: int, epoch: int, examples: int, batch: int, *, shuffled: bool) -> object:
         asked.append(seed)
-        return epoch_batches(seed, epoch, examples, batch)
+        return epoch_batches(seed, epoch, examples, batch, shuffled=shuffled)
 
     monkeypatch.setattr(module, "epoch_batches", counted)
     network = network_of(run, tmp_path / "data")

@@ -18,9 +18,14 @@ class Batches:
     weights: npt.NDArray[np.float64]  # [S, B], each row sums to 1; padding has weight 0
 
 
-def epoch_batches(seed: int, epoch: int, examples: int, batch: int) -> Batches:
-    """Every example once, in the order of the stream ("order", epoch). A partial last batch is padded with weight 0."""
-    order = np.random.Generator(np.random.Philox(stream(seed, "order", epoch))).permutation(examples)
+def epoch_batches(seed: int, epoch: int, examples: int, batch: int, *, shuffled: bool = True) -> Batches:
+    """Every example once, in the order of the stream ("order", epoch), or in their own.
+
+    A partial last batch is padded with weight 0.
+    """
+    order = np.arange(examples)
+    if shuffled:
+        order = np.random.Generator(np.random.Philox(stream(seed, "order", epoch))).permutation(examples)
     steps = -(-examples // batch)
     indices = np.zeros(steps * batch, np.int64)
     indices[:examples] = order

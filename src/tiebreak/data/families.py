@@ -11,6 +11,7 @@ MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "classifier": "images",
     "translator": "pairs",
     "node-classifier": "graphs",
+    "language": "corpus",
 }
 
 

@@ -5,7 +5,7 @@
 
 x [B, C, ...]; m, s, weight, bias [C]. In evaluation m and s are the running statistics instead. Numbers, parameters and
 buffers are those of nn.BatchNorm1d, 2d and 3d, with two differences. Training changes no buffer: the new running values
-are left for `fresh_statistics`, since vmap cannot write into what it maps over. And a partial batch is padded with rows
+are left for `fresh_buffers`, since vmap cannot write into what it maps over. And a partial batch is padded with rows
 of weight 0, which must not count: the buffer `weights` holds the example weights [B] of the batch, or a single number
 when all rows count. Which of the two it is, its number of axes says, before any value is known.
 """
@@ -17,12 +17,13 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.fresh import Renewing
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class BatchNorm(nn.Module):
+class BatchNorm(Renewing):
     """The layer. `momentum` None averages all batches alike; without `track` the batch's own statistics serve."""
 
     weight: nn.Parameter | None
@@ -98,6 +99,11 @@ class BatchNorm(nn.Module):
         }
         self.fresh = start, after
 
+    def take_fresh(self) -> dict[str, Tensor]:
+        """The running statistics after the last forward in training mode."""
+        found, self.fresh = self.fresh, None
+        return {} if found is None else found[1]
+
 
 def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
     """The layers of a network by their full names."""
@@ -108,19 +114,6 @@ def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
     """Tell every layer the example weights [B] of the batch that comes next, or that all its rows count."""
     for layer in batchnorms(network).values():
         layer.weights = layer.weights.new_ones(()) if weights is None else weights
-
-
-def fresh_statistics(network: nn.Module) -> dict[str, Tensor]:
-    """The running statistics after the last forward in training mode, by the full names of their buffers; once.
-
-    Under vmap or grad, ask inside the transformed function and return them from it.
-    """
-    found: dict[str, Tensor] = {}
-    for name, layer in batchnorms(network).items():
-        if layer.fresh is not None:
-            found |= {f"{name}.{key}" if name else key: value for key, value in layer.fresh[1].items()}
-            layer.fresh = None
-    return found
 
 
 def swap_batchnorm(network: nn.Module) -> None:

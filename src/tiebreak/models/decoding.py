@@ -10,11 +10,15 @@ Beam: of each sentence the `width` best hypotheses are kept, where greedy keeps 
 (penalty 0: the likeliest sentence; 1: the likeliest per token, which does not favour short ones). One that has ended
 keeps its score and its place for as long as no `width` others, ended or still growing, are better. Ties go to the
 hypothesis that was better before, then to the larger logit, then to the smaller token. B sentences, W width, V tokens.
+
+Sample: y_t is drawn from softmax(logits / temperature), from the `top_k` likeliest tokens, and from the fewest likely
+ones whose probabilities sum to `top_p` (Holtzman et al. 2020); all three together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -22,6 +26,16 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 Carry = TypeVar("Carry")  # whatever the model carries from token to token; greedy never looks into it
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """How tokens are drawn. Temperature 0 draws the likeliest; `top_k` 0 and `top_p` 1 leave nothing out."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
 
 
 def greedy(
@@ -105,3 +119,51 @@ def _rows(state: Carry, indices: Tensor) -> Carry:
 
     rows: Carry = tree_map(take, state)
     return rows
+
+
+def sample(
+    step: Callable[[Tensor, Carry], tuple[Tensor, Carry]],
+    state: Carry,
+    start: Tensor,
+    steps: int,
+    *,
+    how: Draw,
+    end: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Tokens [B, steps] drawn one after the other, and how many of each row come before its `end` [B].
+
+    `step` is as for `greedy`. Unlike greedy and beam this is for one network alone, and stops when all rows have ended.
+    """
+    generator = torch.Generator().manual_seed(how.seed)
+    token, ended = start, torch.zeros_like(start, dtype=torch.bool)
+    tokens = []
+    for _ in range(steps):
+        logits, state = step(token, state)
+        chances = probabilities(logits.double().cpu(), how)
+        token = torch.multinomial(chances, 1, generator=generator)[:, 0].to(start.device)
+        if end is not None:
+            token = token.masked_fill(ended, end)
+            ended = ended | (token == end)
+        tokens.append(token)
+        if bool(ended.all()):
+            break
+    rows = torch.stack(tokens, dim=1)
+    return rows, (rows != end).sum(dim=1) if end is not None else torch.full_like(start, rows.shape[1])
+
+
+def probabilities(logits: Tensor, how: Draw) -> Tensor:
+    """What tokens [B, V] are drawn with: softmax(logits / temperature), cut to the likeliest, and made to sum to 1.
+
+    Of equally likely ones the first stay. The likeliest always stays.
+    """
+    if how.temperature == 0:
+        return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits)
+    chances = (logits / how.temperature).softmax(dim=-1)
+    order = logits.argsort(dim=-1, descending=True, stable=True)  # by logits, as in `_likeliest`
+    ranked = chances.gather(-1, order)
+    before = ranked.cumsum(dim=-1) - ranked
+    stays = (before < how.top_p) | (before == 0)
+    if how.top_k:
+        stays = stays & (torch.arange(ranked.shape[-1], device=ranked.device) < how.top_k)
+    ranked = ranked * stays
+    return torch.zeros_like(chances).scatter(-1, order, ranked / ranked.sum(dim=-1, keepdim=True))

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 from tiebreak.layers.rnn import use_plain_cells
-from tiebreak.models.interfaces import Shape
+from tiebreak.models.interfaces import Shape, Words
 
 LONGEST = 160  # letters of a reason
 KNOWN = {  # in torch's words: in ours
@@ -28,7 +28,7 @@ def why_not(network: nn.Module, shape: Shape) -> str:
     for each in copies:
         use_plain_cells(each, True)
     params, buffers = stack_module_state(copies)
-    example = shape.inputs(2)
+    example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
 
     def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
         return functional_call(copies[0], (params, buffers), example).square().mean()  # type: ignore[no-any-return]

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -90,12 +90,40 @@ class Graph:
         return (self.nodes, self.classes)
 
 
-Shape = Images | Sentences | Graph
-SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Graph]] = {  # by family
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a language model is built for: tokens [B, S, T] in, logits [B, S, T, words] for the token after each out.
+
+    An example is a window of T tokens of S streams that are read side by side; the next example goes on where it ends.
+    What a network carries from one to the next is a `Carry`. B is 1 in training, see `tiebreak.layers.carry`.
+    """
+
+    words: int
+    streams: int
+    window: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        return (torch.ones(batch, self.streams, self.window, dtype=torch.long),)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.streams, self.window, self.words)
+
+
+Shape = Images | Sentences | Graph | Words
+SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Graph] | type[Words]] = {  # by family
     "classifier": Images,
     "translator": Sentences,
     "node-classifier": Graph,
+    "language": Words,
 }
+
+
+def shape_under(shape: Shape, options: Mapping[str, Scalar]) -> Shape:
+    """A shape with what the options of a task say of it, such as the length of a window."""
+    own: dict[str, Any] = {part.name: options[part.name] for part in fields(shape) if part.name in options}
+    return replace(shape, **own)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,6 +34,7 @@ class Classify:
     """The task of the `classifier` family: images [B, C, H, W] in, logits [B, classes] out."""
 
     shared: frozenset[str] = frozenset()
+    ordered: bool = False
 
     def load(self, name: str, data_dir: Path | None) -> ImageData:
         """The data set `name`, checked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy.typing as npt
 from torch import Tensor, nn
@@ -36,6 +36,10 @@ class Task(Protocol):
     @property
     def shared(self) -> frozenset[str]:
         """The tensors of a split that are all examples' alike, such as the edges of a graph."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether examples follow one another, as the windows of a text do: seen one at a time, in their order."""
 
     def load(self, name: str, data_dir: Path | None) -> Any:
         """The data set, checked. Its type is the family's; all have name, checksum, official, licence and citation."""
@@ -71,6 +75,18 @@ class Task(Protocol):
 
     def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
         """What the network says of an input from outside; `how` are options of `use`."""
+
+
+@runtime_checkable
+class Online(Protocol):
+    """A task whose evaluation may train, as that of R4 did: what is scored is the loss before each update."""
+
+    @property
+    def trains(self) -> bool:
+        """Whether it does, under the task's options."""
+
+    def seen(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """What the metrics are made of, from the loss of every step of a pass over a split."""
 
 
 def select(task: Task, split: Split, take: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:

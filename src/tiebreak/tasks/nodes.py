@@ -40,6 +40,7 @@ class Nodes:
     """The task of the `node-classifier` family: a graph in, logits [nodes, classes] out."""
 
     shared: frozenset[str] = frozenset(INPUTS)
+    ordered: bool = False
 
     def load(self, name: str, data_dir: Path | None) -> GraphData:
         """The graph `name`, checked."""

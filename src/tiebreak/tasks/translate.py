@@ -36,6 +36,7 @@ class Translate:
 
     options: Mapping[str, Scalar] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
+    ordered: bool = False
 
     def load(self, name: str, data_dir: Path | None) -> PairData:
         """The data set `name`, checked."""

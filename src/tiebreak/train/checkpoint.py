@@ -7,7 +7,6 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
-from torch import Tensor
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
@@ -23,7 +22,7 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
     """Write the state, whole or not at all. Returns where it is and its sha256."""
     whose = {"run": f"{run.label} ({run.identity})"}  # one entry: safetensors writes several in no fixed order
     # Copies, because safetensors refuses tensors that share memory (gradients kept in slots may) or have strides.
-    tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in _tensors(state).items()}
+    tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.tensors().items()}
     tensors[POSITION] = torch.tensor([state.epoch, state.steps])
     content = safetensors.torch.save(tensors, whose)
     target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
@@ -50,14 +49,6 @@ def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     epoch, steps = stored[POSITION].tolist()
     if epoch != record.epoch:
         raise TiebreakError(f"{path}: holds epoch {epoch}, not the recorded {record.epoch}")
-    for name, tensor in _tensors(state).items():
+    for name, tensor in state.tensors().items():
         tensor.copy_(stored[name])
     state.epoch, state.steps = epoch, steps
-
-
-def _tensors(state: State) -> dict[str, Tensor]:
-    tensors = {f"params.{name}": value for name, value in state.params.items()}
-    tensors |= {f"buffers.{name}": value for name, value in state.buffers.items()}
-    for name, slots in state.slots.items():
-        tensors |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
-    return tensors

@@ -11,6 +11,7 @@ import torch
 
 from tiebreak import catalog, names
 from tiebreak.errors import TiebreakError
+from tiebreak.names import Scalar
 from tiebreak.results.record import CheckpointRecord, Strategy
 from tiebreak.runs import Run
 from tiebreak.streams import stream
@@ -23,8 +24,8 @@ from tiebreak.train.together import Together, Trainer, Work
 
 
 @lru_cache(maxsize=1)
-def _load(task: str, name: str, data_dir: str | None) -> Any:
-    return catalog.TASKS[task].load(name, Path(data_dir) if data_dir else None)
+def _load(task: str, reading: tuple[tuple[str, Scalar], ...], name: str, data_dir: str | None) -> Any:
+    return catalog.TASKS[task].under(dict(reading)).load(name, Path(data_dir) if data_dir else None)
 
 
 def begin(job: Job, runs: list[Run] | None = None) -> Work:
@@ -32,7 +33,9 @@ def begin(job: Job, runs: list[Run] | None = None) -> Work:
     runs = runs or [Run.model_validate(content) for content in job.runs]
     first = runs[0]
     task = catalog.TASKS[first.task].under(first.options)
-    data = _load(first.task, first.data, job.data_dir)
+    known = names.TASKS[first.task].options
+    reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
+    data = _load(first.task, reading, first.data, job.data_dir)
     if data.checksum != first.checksum:
         raise TiebreakError(
             f"data set {first.data} changed since the plan was made; start again in another --out folder"

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from tiebreak.layers.carry import carry_on, from_zeros
 from tiebreak.names import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 
@@ -22,19 +23,26 @@ BATCH = 500  # for evaluation only: it cannot change what is measured
 
 
 def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Scalar] = PLAIN) -> Evaluation:
-    """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards."""
+    """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards.
+
+    Examples that have an order go one at a time; what the network carries from one to the next starts at zero, and what
+    it carried before is there again afterwards.
+    """
     network.eval()
     task = task.under(how)
     examples = count(task, split)
     parts: dict[str, list[npt.NDArray[np.float32]]] = {}
-    with torch.no_grad():
-        for start in range(0, examples, BATCH):
-            batch = select(task, split, partial(_part, start=start))
+    size = 1 if task.ordered else BATCH
+    with torch.no_grad(), from_zeros(network):
+        for start in range(0, examples, size):
+            batch = select(task, split, partial(_part, start=start, size=size))
             for name, values in task.outcomes(network, batch).items():
                 parts.setdefault(name, []).append(values.float().cpu().numpy())
+            if task.ordered:
+                carry_on(network)
     outcomes = {name: np.concatenate(values) for name, values in parts.items()}
     return task.score(outcomes)
 
 
-def _part(values: Tensor, start: int) -> Tensor:
-    return values[start : start + BATCH]
+def _part(values: Tensor, start: int, size: int) -> Tensor:
+    return values[start : start + size]

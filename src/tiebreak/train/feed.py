@@ -21,7 +21,13 @@ Feed = Mapping[str, Any]  # tensors [S, n, ...], or such mappings
 
 
 def epoch_feed(
-    network: nn.Module, runs: Sequence[Run], states: Sequence[State], examples: int, dtype: torch.dtype
+    network: nn.Module,
+    runs: Sequence[Run],
+    states: Sequence[State],
+    examples: int,
+    dtype: torch.dtype,
+    *,
+    shuffled: bool = True,
 ) -> Feed:
     """The next epoch of n runs, each at its own place: indices and weights [S, n, B], the rest [S, n], on the CPU.
 
@@ -29,7 +35,9 @@ def epoch_feed(
     """
     like = torch.zeros((), dtype=dtype)
     places = [(run.seed, state.epoch, state.steps) for run, state in zip(runs, states, strict=True)]
-    batches = {place: epoch_batches(place[0], place[1], examples, runs[0].batch) for place in set(places)}
+    batches = {
+        place: epoch_batches(place[0], place[1], examples, runs[0].batch, shuffled=shuffled) for place in set(places)
+    }
     steps = len(batches[places[0]].indices)
     drops = [name for name, layer in network.named_modules() if isinstance(layer, Dropout)]
     keys = {place: step_keys(stream(place[0], "dropout"), place[2], steps, len(drops)) for place in set(places)}

@@ -11,9 +11,12 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from tiebreak.layers.carry import carried
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.names import Scalar
@@ -23,7 +26,7 @@ from tiebreak.train.evaluate import PLAIN, Evaluation
 from tiebreak.train.feed import Feed, epoch_feed, mapped
 from tiebreak.train.loop import TICK_SECONDS, Tick
 from tiebreak.train.program import Program, make_program
-from tiebreak.train.step import State, hyper_tensors
+from tiebreak.train.step import State, hyper_tensors, start_pass
 from tiebreak.train.trace import make_outcomes, make_step
 
 STEPS = 10  # in one replay of a CUDA graph: with more, little is gained
@@ -55,45 +58,71 @@ class Fused:
         if self._device.type == "cuda":
             stack_convolutions(network)
         self._stack = Stack(self._states)
+        # What an evaluation carries from one example to the next: apart from what training carries.
+        self._carried = {name: torch.zeros_like(self._stack.buffers[name]) for name in carried(network)}
         self._hypers = _stacked_hypers(self._runs, first)
         self._rates = _stacked_rates(self._states)
         self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
-        self._training: tuple[Split, Program] | None = None
+        self._training: dict[int, tuple[Split, Program]] = {}  # by the split's id, which lives as long as this does
         self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
         self._compiled = compiled  # on a GPU; None: where it pays
-        self._next: Feed | None = None  # the feed of the next epoch, where it is there already
+        self._next: tuple[tuple[int, int], Feed] | None = None  # the next epoch's feed and its place, if there already
         self._setup = 0.0
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
+        before = self._states[0].steps
+        totals = self._train_pass(split, tick, STEPS)
+        for state in self._states:
+            state.epoch += 1
+        if self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
+            examples = count(self._task, split)  # while the GPU still works on what it was given
+            self._next = (examples, self._states[0].steps), self._feed(examples)
+        return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
+
+    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+        """Train on a split without its being an epoch. Returns the loss of every step, seen before its update."""
+        totals = torch.stack(self._train_pass(split, lambda share, steps: None, 1)).cpu().numpy()
+        losses = np.diff(totals, axis=0, prepend=0.0)
+        return [losses[:, row] for row in range(self._real)]
+
+    def _train_pass(self, split: Split, tick: Tick, stride: int) -> list[Tensor]:
+        """Train on every example once. The sums of losses [n] so far, on a GPU after every `stride` steps."""
         examples = count(self._task, split)
-        feed, self._next = self._next or self._feed(examples), None
+        ready, self._next = self._next, None
+        place = examples, self._states[0].steps
+        feed = ready[1] if ready is not None and ready[0] == place else self._feed(examples)
         feed = mapped(feed, lambda values: values.to(self._device))
         self._network.train()
-        program = self._training_program(split, feed)
+        program = self._training_program(split, feed, stride)
+        start_pass(self._runs[0].optimiser.kind, self._network, self._stack.buffers, self._stack.slots)
         self._total.zero_()
         steps, done, told = len(feed["indices"]), 0, time.monotonic()
+        totals = []
         while done < steps:
             done += program.advance(feed, done, steps - done)
+            totals.append(self._total.clone())
             if time.monotonic() - told > TICK_SECONDS:
                 self._wait()
                 told = time.monotonic()
                 tick(done / steps, done)
         for state in self._states:
-            state.epoch += 1
             state.steps += steps
-        if self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
-            self._next = self._feed(examples)  # while the GPU still works on what it was given
-        return (self._total / steps).tolist()[: self._real]
+        return totals
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
-        """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it."""
+        """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it.
+
+        Examples that have an order go one at a time, and what is carried from one to the next starts at zero.
+        """
         self._network.eval()
         task = self._task.under(how)
         examples = count(task, split)
-        parts = -(-examples // EVALUATED)
+        parts = examples if task.ordered else -(-examples // EVALUATED)
         size = -(-examples // parts)
         program = self._evaluating_program(how, select(task, split, lambda values: values[:size]))
+        for values in self._carried.values():
+            values.zero_()
         found: dict[str, list[Tensor]] = {}
         for part in range(parts):
             start = min(part * size, examples - size)
@@ -120,8 +149,8 @@ class Fused:
         spent, self._setup = self._setup, 0.0
         return spent
 
-    def _training_program(self, split: Split, feed: Feed) -> Program:
-        if self._training is None or self._training[0] is not split:
+    def _training_program(self, split: Split, feed: Feed, stride: int) -> Program:
+        if id(split) not in self._training:
             start = time.perf_counter()
             step = make_step(self._task, self._network, self._runs[0].optimiser.kind)
             row = mapped(feed, lambda values: values[0])
@@ -133,10 +162,10 @@ class Fused:
             if self._compiled is None:  # a function of the whole run, so that a resumed one decides alike
                 self._compiled = steps * self._runs[0].epochs >= COMPILED
             shared = {**own, "split": split}
-            program = make_program(step, state, shared, row, steps=min(STEPS, steps), compiled=self._compiled)
-            self._training = split, program
+            program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=self._compiled)
+            self._training[id(split)] = split, program
             self._setup += time.perf_counter() - start
-        return self._training[1]
+        return self._training[id(split)][1]
 
     def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
@@ -144,13 +173,14 @@ class Fused:
             start = time.perf_counter()
             function = make_outcomes(self._task.under(how), self._network)
             shared = {"params": self._stack.params, "buffers": self._stack.buffers}
-            self._evaluating[shapes] = make_program(function, {}, shared, batch)
+            self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
 
     def _feed(self, examples: int) -> Feed:
         dtype = next(iter(self._stack.params.values())).dtype
-        return epoch_feed(self._network, self._runs, self._states, examples, dtype)
+        shuffled = not self._task.ordered
+        return epoch_feed(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":

@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
-from tiebreak.layers.batchnorm import batchnorms, fresh_statistics, weigh_rows
+from tiebreak.layers.batchnorm import weigh_rows
 from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.layers.fresh import fresh_buffers, renewing
 from tiebreak.names import Scalar
 from tiebreak.runs import Run
 from tiebreak.streams import stream
@@ -19,7 +22,7 @@ from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
 from tiebreak.train.optim import per_step, update
 from tiebreak.train.schedule import factors
-from tiebreak.train.step import State, hyper_tensors, loss_and_gradient
+from tiebreak.train.step import State, hyper_tensors, loss_and_gradient, start_pass
 
 TICK_SECONDS = 0.5  # how often progress is told
 
@@ -35,6 +38,11 @@ class Loop:
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the run's next epoch. Returns its mean training loss."""
         return [train_epoch(self._task, self._network, self._run, self._state, split, tick)]
+
+    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+        """Train on a split without its being an epoch. Returns the loss of every step, seen before its update."""
+        losses = train_pass(self._task, self._network, self._run, self._state, split, lambda share, steps: None)
+        return [losses.cpu().numpy()]
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
@@ -56,8 +64,15 @@ class Loop:
 
 def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> float:
     """Train epoch `state.epoch`, changing `state` in place. Returns the mean training loss, as seen while training."""
+    losses = train_pass(task, network, run, state, split, tick)
+    state.epoch += 1
+    return float(losses.mean())
+
+
+def train_pass(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> Tensor:
+    """Train on every example of a split once, changing `state` in place. Returns the losses of all steps."""
     like = next(iter(state.params.values()))
-    batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch)
+    batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch, shuffled=not task.ordered)
     steps = len(batches.indices)
     indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
     layers = dropouts(network)
@@ -67,30 +82,30 @@ def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: S
     changing = per_step(run.optimiser.kind, hypers, course, state.steps)
 
     network.train()
-    normed = bool(batchnorms(network))
+    start_pass(run.optimiser.kind, network, state.buffers, state.slots)
+    renews = bool(renewing(network))
     params = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    total = torch.zeros((), dtype=torch.float64, device=like.device)
+    losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
     told = time.monotonic()
     for step in range(steps):
         batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
         for number, layer in enumerate(layers):
             layer.key.copy_(keys[step, number])
         hypers |= {name: values[step] for name, values in changing.items()}
-        if normed:
+        if renews:
             weigh_rows(network, weights[step])
         loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
         _apply(run, state, gradient, hypers)
-        for name, statistic in fresh_statistics(network).items() if normed else ():
-            state.buffers[name].copy_(statistic)
-        total += loss
+        for name, values in fresh_buffers(network).items() if renews else ():
+            state.buffers[name].copy_(values)
+        losses[step] = loss
         if time.monotonic() - told > TICK_SECONDS:
             told = time.monotonic()
             tick((step + 1) / steps, step + 1)
-    if normed:
+    if renews:
         weigh_rows(network, None)
-    state.epoch += 1
     state.steps += steps
-    return float(total / steps)
+    return losses
 
 
 def _apply(run: Run, state: State, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:

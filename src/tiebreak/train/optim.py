@@ -2,6 +2,8 @@
 
 p a parameter of any shape, g its gradient, slots the rule's memory for it, t the step count from 1. A hyper-parameter
 that is zero is absent from `hypers`, so that a rule costs only what it uses.
+
+`sgd-summed` is SGD by somebody who zeroes gradients once a pass: p - lr (sum of all g of the pass + weight_decay p).
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-Kind = Literal["sgd", "adam", "adamw"]
+Kind = Literal["sgd", "sgd-summed", "adam", "adamw"]
 Slots = dict[str, Tensor]
+
+OF_A_PASS = {"sgd-summed"}  # rules that forget everything when a pass over the data begins
 
 
 def empty_slots(kind: Kind, param: Tensor, hypers: Mapping[str, Tensor]) -> Slots:
     """The rule's memory of one parameter before the first step."""
     if kind == "sgd":
         return {"velocity": torch.zeros_like(param)} if "momentum" in hypers else {}
+    if kind == "sgd-summed":
+        return {"sum": torch.zeros_like(param)}
     return {"mean": torch.zeros_like(param), "square": torch.zeros_like(param)}
 
 
@@ -31,7 +37,7 @@ def per_step(
     """What changes from step to step, for a stretch of S steps [S]: lr, and Adam's bias corrections 1 - beta^t."""
     like = next(iter(hypers.values()))
     changing = {"lr": torch.from_numpy(factors).to(like) * hypers.get("lr", 0.0)}
-    if kind != "sgd":
+    if kind in ("adam", "adamw"):
         count = torch.arange(first_step + 1, first_step + len(factors) + 1, dtype=torch.float64)
         for bias, beta in (("bias1", "beta1"), ("bias2", "beta2")):
             decay = float(hypers[beta]) if beta in hypers else 0.0
@@ -54,17 +60,20 @@ def update(
     """
     new, memory = into or (None, {})
     start = param
+    if kind == "sgd-summed":
+        grad = torch.add(slots["sum"], grad, out=memory.get("sum"))
+        slots = {"sum": grad}
     if "weight_decay" in hypers and kind == "adamw":
         start = param * (1 - hypers["lr"] * hypers["weight_decay"])
     elif "weight_decay" in hypers:
         grad = grad + hypers["weight_decay"] * param
-    direction, kept = (_sgd if kind == "sgd" else _adam)(grad, slots, hypers, memory)
+    direction, kept = (_adam if kind in ("adam", "adamw") else _sgd)(grad, slots, hypers, memory)
     return torch.addcmul(start, direction, hypers["lr"], value=-1, out=new), kept
 
 
 def _sgd(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], into: Slots) -> tuple[Tensor, Slots]:
     """v with v = momentum v + g."""
-    if "momentum" not in hypers:
+    if "velocity" not in slots:
         return grad, slots
     velocity = torch.addcmul(grad, hypers["momentum"], slots["velocity"], out=into.get("velocity"))
     return velocity, {"velocity": velocity}

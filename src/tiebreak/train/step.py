@@ -5,18 +5,20 @@ Nothing here knows how many runs there are. `loop` calls these for one run; that
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from tiebreak.layers.batchnorm import BatchNorm
+from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import Dropout, dropouts
 from tiebreak.names import HYPERS
 from tiebreak.runs import Run
 from tiebreak.tasks.interface import Hypers, Network, Split, Task
-from tiebreak.train.optim import Slots, empty_slots
+from tiebreak.train.optim import OF_A_PASS, Kind, Slots, empty_slots
 
 
 @dataclass
@@ -29,6 +31,14 @@ class State:
     rates: dict[str, Tensor]  # dropout rates by buffer: they never change, and so are in no checkpoint
     epoch: int = 0  # epochs completed
     steps: int = 0  # steps completed
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that changes, by name."""
+        found = {f"params.{name}": value for name, value in self.params.items()}
+        found |= {f"buffers.{name}": value for name, value in self.buffers.items()}
+        for name, slots in self.slots.items():
+            found |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
+        return found
 
 
 def hyper_tensors(run: Run, like: Tensor) -> dict[str, Tensor]:
@@ -63,6 +73,27 @@ def _set_by_step(network: nn.Module, buffer: str) -> bool:
     layer, _, name = buffer.rpartition(".")
     owner = network.get_submodule(layer)
     return isinstance(owner, Dropout) or (isinstance(owner, BatchNorm) and name == "weights")
+
+
+def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], slots: Mapping[str, Slots]) -> None:
+    """Zero what begins anew with every pass over the data: carried states, and what some rules sum up. In place."""
+    for name in carried(network):
+        buffers[name].zero_()
+    if kind in OF_A_PASS:
+        for own in slots.values():
+            for values in own.values():
+                values.zero_()
+
+
+@contextmanager
+def undone(states: Sequence[State]) -> Iterator[None]:
+    """What happens to the states inside is undone afterwards."""
+    before = [([values.clone() for values in state.tensors().values()], state.epoch, state.steps) for state in states]
+    yield
+    for state, (tensors, epoch, steps) in zip(states, before, strict=True):
+        for values, saved in zip(state.tensors().values(), tensors, strict=True):
+            values.copy_(saved)
+        state.epoch, state.steps = epoch, steps
 
 
 def loss_and_gradient(

@@ -13,18 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import nn
 
 from tiebreak.names import Scalar
 from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord, Status
 from tiebreak.runs import Run, evaluation_key
-from tiebreak.tasks.interface import Split, Task
+from tiebreak.tasks.interface import Online, Split, Task
 from tiebreak.train import checkpoint
 from tiebreak.train.evaluate import PLAIN, Evaluation
 from tiebreak.train.loop import Tick
 from tiebreak.train.messages import EpochDone, Job, Message, Progress, RunEnded
-from tiebreak.train.step import State
+from tiebreak.train.step import State, undone
 
 SAVE_SHARE = 0.05  # fused epochs can be short: at most this share of the time goes into checkpoints
 
@@ -34,6 +36,12 @@ class Trainer(Protocol):
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
+
+    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+        """Train every run on a split without its being an epoch. The losses of all steps, each seen before its update.
+
+        The learning rate's course is that of the next epoch.
+        """
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate every run on a split, in the way that the evaluation's options say."""
@@ -85,7 +93,7 @@ class Together:
             self._seconds += seconds["train"]
             self._steps = self._work.states[0].steps - first
             start = time.perf_counter()
-            results = self._trainer.evaluate(val_split)
+            results = self._evaluate(val_split)
             for name, value in self._clocks("evaluate", start).items():
                 seconds[name] = seconds.get(name, 0.0) + value
             values = {
@@ -97,6 +105,22 @@ class Together:
                 return
             yield self._epoch_done(values, seconds, last=left == 1)
         yield from self._finals()
+
+    @property
+    def _online(self) -> bool:
+        return isinstance(self._work.task, Online) and self._work.task.trains
+
+    def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
+        """Evaluate every run on a split. Where the task says that evaluation trains, it does.
+
+        On validation the parameters stay changed, and what is saved at the end of the epoch is what came of it. What
+        training on the test split changed is undone: a run's end is its last checkpoint, whatever it was evaluated on.
+        """
+        task = self._work.task
+        if not (isinstance(task, Online) and task.trains):
+            return self._trainer.evaluate(split, how)
+        bound = task.under(how)
+        return [bound.score(task.seen(split, losses)) for losses in self._trainer.train_on(split)]
 
     def _clocks(self, name: str, start: float) -> dict[str, float]:
         """The seconds since `start`, those of tracing and compiling apart."""
@@ -148,7 +172,8 @@ class Together:
         finals: dict[int, list[FinalRecord]] = {row: [] for row in self._alive}
         for key, how in wanted.items():
             start = time.perf_counter()
-            results = self._trainer.evaluate(self._work.split("test", how), how)
+            with undone(self._work.states if self._online else ()):
+                results = self._evaluate(self._work.split("test", how), how)
             share = (time.perf_counter() - start) / len(self._alive)
             for row, run in self._alive.items():
                 if how in run.evaluations:

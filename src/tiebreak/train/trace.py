@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.batchnorm import fresh_statistics
+from tiebreak.layers.fresh import fresh_buffers
 from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.optim import Kind, update
 
@@ -34,18 +34,18 @@ class _Loss(nn.Module):
         self.task, self.network = task, network
 
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
-        return self.task.loss(self.network, batch, weights, hypers), fresh_statistics(self.network)
+        return self.task.loss(self.network, batch, weights, hypers), fresh_buffers(self.network)
 
 
 class _Outcomes(nn.Module):
-    """A task's outcomes of one run's batch."""
+    """A task's outcomes of one run's batch, and the buffers that the network would have changed."""
 
     def __init__(self, task: Task, network: nn.Module) -> None:
         super().__init__()
         self.task, self.network = task, network
 
-    def forward(self, batch: Split) -> dict[str, Tensor]:
-        return self.task.outcomes(self.network, batch)
+    def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        return self.task.outcomes(self.network, batch), fresh_buffers(self.network)
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:
@@ -76,22 +76,30 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
         for name, param in params.items():
             spread = {key: number.view(-1, *[1] * (param.ndim - 1)) for key, number in hypers.items()}
             update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
-        for name, statistic in fresh.items():
-            buffers[name].copy_(statistic)
+        for name, values in fresh.items():
+            buffers[name].copy_(values)
         state["total"].add_(loss)
 
     return step
 
 
 def make_outcomes(task: Task, network: nn.Module) -> Function:
-    """The outcomes [n, B] of n runs on one batch. Nothing is changed: params and buffers are among what is shared."""
-    outcomes = _Outcomes(task, network)
+    """The outcomes [n, B] of n runs on one batch. Params and buffers are among what is shared, and not changed.
+
+    state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
+    """
+    inside = _Outcomes(task, network)
 
     def one(params: Tensors, buffers: Tensors, batch: Split) -> Any:
-        return functional_call(outcomes, {**_inside(params), **_inside(buffers)}, (batch,))
+        return functional_call(inside, {**_inside(params), **_inside(buffers)}, (batch,))
 
     def all_of(state: Mapping[str, Any], shared: Mapping[str, Any], batch: Split) -> dict[str, Tensor]:
-        return vmap(one, in_dims=(0, 0, None))(shared["params"], shared["buffers"], batch)  # type: ignore[no-any-return]
+        buffers = {**shared["buffers"], **state}
+        outcomes: dict[str, Tensor]
+        outcomes, fresh = vmap(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
+        for name, values in state.items():
+            values.copy_(fresh[name])
+        return outcomes
 
     return all_of
 

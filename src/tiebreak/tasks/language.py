@@ -1,0 +1,214 @@
+"""Language modelling: the cross-entropy of the next token, and the perplexity of a whole text.
+
+    loss = - (1 / n) sum_t log p(x_t | x_1 .. x_{t-1}),   perplexity = exp(loss)       over the n tokens of a split
+
+A text is cut into S streams that are read side by side, and these into windows of T tokens. An example is one window of
+all streams, [S, T] in and [S, T] wanted; the next example goes on where it ends. Every token but the text's first (it
+has none before it) is wanted exactly once: where streams or windows are not filled, what is missing does not count. At
+the start of a stream nothing is known of what came before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tiebreak.data import corpus, tokens
+from tiebreak.data.corpus import CorpusData
+from tiebreak.data.splits import SPLITS
+from tiebreak.errors import TiebreakError
+from tiebreak.models import decoding
+from tiebreak.models.decoding import Draw
+from tiebreak.models.interfaces import Words
+from tiebreak.names import Scalar
+from tiebreak.reply import Answer, Reply
+from tiebreak.streams import stream
+from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+
+STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
+PROMPT = "in palo alto"  # of R4
+SHOWN, BEGINNING, LONGEST = 4, 3, 40  # texts that a report shows, the words that each begins with, those written
+
+
+@dataclass(frozen=True)
+class Language:
+    """The task of the `language` family: tokens in, logits for the token after each out."""
+
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+    ordered: bool = True
+
+    def load(self, name: str, data_dir: Path | None) -> CorpusData:
+        """The corpus `name`, checked, read as the options say."""
+        level = str(self.options.get("level", "default"))
+        size = int(self.options.get("vocabulary", 0)) or None
+        return corpus.load(
+            name, data_dir, level=None if level == "default" else cast(tokens.Level, level), vocabulary=size
+        )
+
+    def vocabulary(self, data: CorpusData) -> dict[str, tuple[str, ...]]:
+        """The words by their numbers, and what is needed to cut a text into such."""
+        return {"words": data.words, "level": (data.level,), "marks": ("marks",) if data.marks else ()}
+
+    def under(self, options: Mapping[str, Scalar]) -> Language:
+        """The same with other options."""
+        return replace(self, options={**self.options, **options})
+
+    def sizes(self, data: CorpusData, options: Mapping[str, Scalar]) -> dict[str, int]:
+        """How many windows each split has."""
+        sizes = {}
+        for name in SPLITS:
+            streams, window = _cut(options, name)
+            length = -(-(len(data.tokens[name]) - 1) // streams)
+            sizes[name] = -(-length // window)
+        return sizes
+
+    def shape(self, data: CorpusData) -> Words:
+        """Words of the vocabulary, and the window of training."""
+        streams, window = _cut(self.options, "train")
+        return Words(words=len(data.words), streams=streams, window=window)
+
+    def split(
+        self, data: CorpusData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
+    ) -> Split:
+        """given and wanted [N, S, T], and which of the wanted are real: the rest fills streams and windows up."""
+        streams, window = _cut(options, name)
+        data.check_window(window, streams)
+        text = torch.from_numpy(data.tokens[name].astype(np.int64))
+        given, wanted, real = (
+            _windows(each, streams, window) for each in (text[:-1], text[1:], torch.ones(len(text) - 1))
+        )
+        return {"given": given, "wanted": wanted, "real": real}
+
+    def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
+        """The mean of -log p over the real tokens of a window, with label smoothing where the run has it."""
+        each = self._minus_log_p(network, batch, hypers)
+        real = batch["real"].to(each.dtype)
+        return torch.dot(weights, (each * real).sum(dim=(1, 2)) / real.sum(dim=(1, 2)))
+
+    def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
+        """The sum of -log p over each window's real tokens, and how many these are."""
+        each = self._minus_log_p(network, batch, {})
+        real = batch["real"].to(each.dtype)
+        return {"loss": (each * real).sum(dim=(1, 2)), "tokens": real.sum(dim=(1, 2))}
+
+    def _minus_log_p(self, network: Network, batch: Split, hypers: Hypers) -> Tensor:
+        logits, wanted = network(batch["given"]), batch["wanted"]
+        each = F.cross_entropy(logits.flatten(0, -2), wanted.flatten(), reduction="none")
+        if "label_smoothing" in hypers:
+            share, rows = hypers["label_smoothing"], logits.flatten(0, -2)
+            each = (1 - share) * each + share * (rows.logsumexp(dim=-1) - rows.mean(dim=-1))
+        return each.view(wanted.shape)
+
+    def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """Loss and perplexity of the whole text; those of each window are kept."""
+        loss = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["tokens"].sum(dtype=np.float64))
+        each = (outcomes["loss"] / outcomes["tokens"]).astype(np.float32)
+        with np.errstate(over="ignore"):
+            found = {"perplexity": float(np.exp(loss)), "loss": loss}
+            return found, {"perplexity": np.exp(each), "loss": each}
+
+    @property
+    def trains(self) -> bool:
+        """Whether passes over validation and test text train too."""
+        return bool(self.options.get("evaluation_trains", False))
+
+    def seen(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Outcomes from the mean loss of every window, seen while training on it."""
+        counts = split["real"].sum(dim=(1, 2)).cpu().numpy().astype(np.float64)
+        return {"loss": losses * counts, "tokens": counts}
+
+    def exhibits(
+        self, network: nn.Module, data: CorpusData, options: Mapping[str, Scalar], examples: Sequence[int]
+    ) -> dict[str, Arrays]:
+        """With test examples asked for: texts that the network writes after beginnings that no example decides."""
+        if not examples:
+            return {}
+        written = []
+        beginnings = _beginnings(data)
+        for number, beginning in enumerate(beginnings):
+            draw = Draw(seed=stream(0, "samples", number))
+            (text,) = _continue(network, beginning, data.end, LONGEST, 1, draw)
+            written.append(corpus.join(text, data))
+        return {
+            "samples": {
+                "input": np.asarray([corpus.join(beginning, data) for beginning in beginnings]),
+                "reference": np.asarray([""] * len(beginnings)),
+                "output": np.asarray(written),
+                "heading": np.asarray(["beginning", "", "goes on"]),
+            }
+        }
+
+    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+        """The text continued, as often as asked for. All of it is read first; unknown words are told."""
+        words, level = known.vocabulary["words"], cast(tokens.Level, known.vocabulary["level"][0])
+        pieces = list(given) if level == "character" else tokens.split_words(given, bool(known.vocabulary["marks"]))
+        end = words.index(tokens.END) if tokens.END in words else None
+        if not pieces and end is None:
+            raise TiebreakError(f"{given!r}: nothing to continue; give the beginning of a text")
+        prompt = tokens.number(pieces, words)  # raises where there is no <unk> for what is not known
+        strange = list(dict.fromkeys(piece for piece in pieces if piece not in set(words)))
+        notes = [f"not in the vocabulary, read as {tokens.UNKNOWN}: {', '.join(strange)}"] if strange else []
+        draw = Draw(
+            temperature=float(how["temperature"]),
+            top_k=int(how["top_k"]),
+            top_p=float(how["top_p"]),
+            seed=int(how["seed"]),
+        )
+        texts = _continue(network, prompt, end, int(how["words"]), int(how["n"]), draw)
+        whole = [[*pieces, *(words[token] for token in text)] for text in texts]
+        return Reply(answers=[Answer(text=tokens.join_tokens(each, level)) for each in whole], note="; ".join(notes))
+
+
+def _cut(options: Mapping[str, Scalar], split: str) -> tuple[int, int]:
+    """Streams and window of a split."""
+    window = int(options.get("window", WINDOW))
+    if split != "train":
+        window = int(options.get("evaluation_window", 0)) or window
+    return int(options.get("streams", STREAMS)), window
+
+
+def _windows(text: Tensor, streams: int, window: int) -> Tensor:
+    """A text as windows [N, S, T] of streams that follow one another in it, filled up with 0."""
+    length = -(-len(text) // streams)
+    windows = -(-length // window)
+    rows = F.pad(text, (0, streams * length - len(text))).view(streams, length)
+    return F.pad(rows, (0, windows * window - length)).view(streams, windows, window).transpose(0, 1).contiguous()
+
+
+def _beginnings(data: CorpusData) -> list[npt.NDArray[np.int32]]:
+    """R4's beginning where its words are known, and those of the first long lines of the test text."""
+    found = []
+    if data.level == "word" and set(PROMPT.split()) <= set(data.words):
+        found.append(corpus.encode(PROMPT, data))
+    text = data.tokens["test"]
+    size = BEGINNING if data.level == "word" else 5 * BEGINNING
+    lines = np.arange(0, len(text), 10 * size) if data.end is None else np.flatnonzero(text == data.end) + 1
+    for start in lines.tolist():
+        beginning, ahead = text[start : start + size], text[start : start + 3 * size]
+        if len(found) < SHOWN and len(ahead) == 3 * size and data.end not in ahead and data.unknown not in beginning:
+            found.append(beginning)
+    return found
+
+
+def _continue(
+    network: Any, prompt: npt.NDArray[np.int32], end: int | None, most: int, count: int, draw: Draw
+) -> list[list[int]]:
+    """What a network writes after a prompt, `count` times: the tokens before the first `end`, or `most`."""
+    first = [int(token) for token in prompt] or [cast(int, end)]
+    device = next(network.parameters()).device
+    with torch.no_grad():
+        state = network.begin(count)
+        for token in first[:-1]:
+            _, state = network.step(torch.full((count,), token, device=device), state)
+        start = torch.full((count,), first[-1], device=device)
+        rows, lengths = decoding.sample(network.step, state, start, most, how=draw, end=end)
+    return [row[:size] for row, size in zip(rows.tolist(), lengths.tolist(), strict=True)]

@@ -1,0 +1,146 @@
+"""Carried state, gradients summed over a pass and evaluation that trains: fused is loop, and resumed is whole."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from families import FAMILIES, floats, task_of
+from test_fused_equals_loop import ends, numbers, saved_in
+from torch import Tensor
+from twins import apart, begin, find, make_run, planned, silent, tensors
+
+from tiebreak.models.interfaces import Design
+from tiebreak.results.record import CheckpointRecord, Strategy
+from tiebreak.runs import Run
+from tiebreak.train import cohort, together
+from tiebreak.train.messages import EpochDone, Job, Message, RunEnded
+
+RULES: dict[str, dict[str, Any]] = {
+    "summed": {"kind": "sgd-summed", "lr": 0.01, "weight_decay": 0.01},
+    "sgd": {"kind": "sgd", "lr": 0.3, "momentum": 0.5},
+    "adam": {"kind": "adam", "lr": 0.003},
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr(together, "SAVE_SHARE", 1e9)
+    yield
+    torch.set_num_threads(before)
+
+
+def text(seed: int, windows: int = 7) -> dict[str, Tensor]:
+    family = FAMILIES["language"]
+    return floats(family.examples(family.small, windows, seed), torch.float64)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ["rnn-sigmoid", "lstm", "transformer"])
+def test_passes_window_by_window_are_the_loops(name: str, rule: str, tmp_path: Path) -> None:
+    design: Design = find(name, tmp_path)
+    runs = [make_run(design, seed=seed, batch=1, dropout=rate, **RULES[rule]) for seed, rate in ((0, 0.0), (1, 0.3))]
+    looped, fused = begin(design, runs), begin(design, runs)
+    trainer, trainers = fused.fused(), looped.looped()
+    train, val, test = text(0), text(1, 5), text(2, 3)
+    for _ in range(2):
+        losses = trainer.train_epoch(train, silent)
+        assert losses == pytest.approx([each.train_epoch(train, silent)[0] for each in trainers], rel=1e-10)
+        for found, each in zip(trainer.train_on(val), trainers, strict=True):
+            np.testing.assert_allclose(found, each.train_on(val)[0], rtol=1e-10)
+        for (metrics, _), each in zip(trainer.evaluate(test), trainers, strict=True):
+            assert metrics == pytest.approx(each.evaluate(test)[0][0], rel=1e-6)
+    for mine, wanted in zip(fused.states, looped.states, strict=True):
+        assert (mine.epoch, mine.steps) == (wanted.epoch, wanted.steps) == (2, 24)
+        assert apart(tensors(mine), tensors(wanted)) <= 1e-10
+        assert all(not name.endswith("state") or values.any() for name, values in wanted.buffers.items())
+
+
+@pytest.mark.parametrize("name", ["rnn-sigmoid", "lstm"])
+def test_what_is_carried_matters_and_evaluation_leaves_it_alone(name: str, tmp_path: Path) -> None:
+    design = find(name, tmp_path)
+    begun = begin(design, [make_run(design, seed=seed, batch=1) for seed in range(2)])
+    trainer, split = begun.fused(), text(0)
+    trainer.train_epoch(split, silent)
+    before = [tensors(state) for state in begun.states]
+    kept = [{name: values.clone() for name, values in each.items()} for each in before]
+    first = trainer.evaluate(split)
+    for each, saved in zip(before, kept, strict=True):
+        assert apart(each, saved) == 0.0
+    assert first[0][0] == trainer.evaluate(split)[0][0]
+    turned = {name: values.flip(0) for name, values in split.items()}
+    assert first[0][0]["loss"] != pytest.approx(trainer.evaluate(turned)[0][0]["loss"], rel=1e-9)
+
+
+def job_of(
+    runs: list[Run], folder: Path, data: Path, strategy: Strategy, saved: dict[str, list[CheckpointRecord]]
+) -> Job:
+    return Job(
+        runs=tuple(run.model_dump(mode="json") for run in runs),
+        folder=str(folder),
+        data_dir=str(data),
+        device="cpu",
+        strategy=strategy,
+        checkpoints=tuple(tuple(saved.get(run.identity, ())) for run in runs),
+    )
+
+
+def do(job: Job, messages: int | None = None) -> list[Message]:
+    return list(itertools.islice(cohort.train(job, lambda message: None), messages))
+
+
+@pytest.mark.parametrize("strategy", ["loop", "fused"])
+def test_a_job_whose_evaluation_trains_goes_on_as_if_it_had_not_been_interrupted(
+    strategy: Strategy, tmp_path: Path
+) -> None:
+    family = FAMILIES["language"]
+    family.write_data(tmp_path)
+    more = {
+        "options": {**family.options, "evaluation_trains": True},
+        "optimiser": {"kind": "sgd-summed"},
+        "fixed": {"lr": 0.01, "weight_decay": 1e-6},
+        "seeds": 2,
+    }
+    runs, _ = planned("rnn-sigmoid", tmp_path, tmp_path, **more)
+    whole = do(job_of(runs, tmp_path / "whole", tmp_path, strategy, {}))
+    assert set(ends(whole).values()) == {"done"}
+    for count in (2, 3 if strategy == "fused" else 6):  # in the middle, and when only the test pass is missing
+        parts = do(job_of(runs, tmp_path / f"parts{count}", tmp_path, strategy, {}), count)
+        rest = do(job_of(runs, tmp_path / f"parts{count}", tmp_path, strategy, saved_in(parts)))
+        assert numbers(parts) | numbers(rest) == numbers(whole)
+
+
+def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tmp_path: Path) -> None:
+    """Frozen and online runs part after the first validation pass; more ways to be tested change nothing."""
+    family = FAMILIES["language"]
+    family.write_data(tmp_path)
+    found: dict[bool, list[Message]] = {}
+    for trains in (False, True):
+        more = {"options": {**family.options, "evaluation_trains": trains}, "seeds": 1}
+        runs, _ = planned("rnn-tanh", tmp_path, tmp_path, **more)
+        found[trains] = do(job_of(runs, tmp_path / str(trains), tmp_path, "loop", {}))
+    first, second = (
+        [message.records[0].metrics["train_loss"] for message in found[trains] if isinstance(message, EpochDone)]
+        for trains in (False, True)
+    )
+    assert first[0] == second[0]
+    assert first[1] != second[1]
+    (end,) = [message for message in found[True] if isinstance(message, RunEnded)]
+    last = saved_in(found[True])[runs[0].identity][0]
+    again = cohort.begin(job_of(runs, tmp_path / "True", tmp_path, "loop", {}))
+    from tiebreak.train import checkpoint
+
+    checkpoint.restore(tmp_path / "True", last, again.states[0])
+    state = again.states[0]
+    steps = task_of(find("rnn-tanh", tmp_path)).sizes(again.data, runs[0].options)
+    assert state.steps == 3 * (steps["train"] + steps["val"]), "the pass over the test text is no part of the run"
+    (losses,) = cohort.make_trainer(again, "loop").train_on(again.split("test", {}))
+    score = again.task.score(again.task.seen(again.split("test", {}), losses))  # type: ignore[attr-defined]
+    assert end.finals[0].metrics == score[0]
