@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import bad_studies
+from tiebreak.errors import TiebreakError
 from tiebreak.plan import make_plan
 from tiebreak.results.record import EpochRecord, FinalRecord, Records, RunRecord, Status
 from tiebreak.results.verdict import Verdict
@@ -548,3 +549,40 @@ def test_a_verdict_is_a_pure_function_of_its_records(bench: Callable[..., Bench]
     made = bench(**TUNED)
     verdict = made.verdict(by_rate(lr0_1=0.7, lr0_01=0.9))
     assert make_verdict(made.study, made.plan, made.records) == verdict
+
+
+# claims that rest on several comparisons
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "loss", "expected"),
+    [
+        (0.9, 0.1, "holds"),
+        (0.9, 0.3, "fails"),  # better by accuracy, worse by loss
+        (0.7, 0.1, "fails"),
+        (0.9, None, "undecided"),
+        (0.7, None, "fails"),  # one that fails is enough
+    ],
+)
+def test_a_claim_may_rest_on_several_comparisons(
+    bench: Callable[..., Bench], accuracy: float, loss: float | None, expected: str
+) -> None:
+    also = {**PAIR, "name": "by loss", "metric": "loss", "margin": 0.001, "primary": False}
+    claim = {**bad_studies.CLAIM, "also": ["by loss"]}
+    made = bench(comparisons=[{**PAIR, "primary": True}, also], claims=[claim])
+
+    def outcome(arm: str, setting: Mapping[str, float], seed: int) -> Score:
+        noise = NOISE[seed]
+        if arm != "pool":
+            return Score(accuracy=0.8, loss=0.2)
+        return Score(accuracy=accuracy + noise, loss=(0.2 + 5 * noise) if loss is None else loss + noise)
+
+    (found,) = made.verdict(outcome).claims
+    assert found.verdict == expected
+    assert "accuracy" in found.why
+    assert "loss" in found.why
+
+
+def test_a_claim_that_rests_on_an_unknown_comparison_is_refused(bench: Callable[..., Bench]) -> None:
+    with pytest.raises(TiebreakError, match=r"claims\[1\]\.also: unknown name 'by los'"):
+        bench(claims=[{**bad_studies.CLAIM, "also": ["by los"]}])

@@ -69,6 +69,24 @@ def write_text(folder: Path, *, key: int = 0) -> Path:
     return folder
 
 
+def write_speech(folder: Path, *, key: int = 0) -> Path:
+    """A folder `speech` of three splits: words of up to three letters, each letter a tone of its own."""
+    import soundfile  # type: ignore[import-untyped]
+
+    random = np.random.default_rng(key)
+    for split, size in SIZES.items():
+        (folder / "speech" / split).mkdir(parents=True, exist_ok=True)
+        lines = []
+        for index in range(size):
+            word = "".join(random.choice(list("abc"), random.integers(1, 4)))
+            tones = [np.sin(np.arange(480) * (0.2 + 0.3 * "abc".index(letter))) for letter in word]
+            samples = np.concatenate(tones) * 0.5 + random.normal(0, 0.01, 480 * len(word))
+            soundfile.write(folder / "speech" / split / f"{index}.wav", samples, 16_000)
+            lines.append(f"{index}.wav\t{word}\n")
+        (folder / "speech" / split / "transcripts.tsv").write_text("".join(lines), "utf-8")
+    return folder
+
+
 def content(**changes: Any) -> dict[str, Any]:
     """What a small study file says: two arms, one epoch, two seeds, nothing tuned.
 

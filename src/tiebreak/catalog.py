@@ -16,6 +16,7 @@ from tiebreak.models.interfaces import Design
 from tiebreak.models.language import LstmLanguage, RnnSigmoid, RnnTanh
 from tiebreak.models.language_transformer import TaylorTransformer, Transformer
 from tiebreak.models.mlp import Mlp
+from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, SpeechTaylor
 from tiebreak.models.rows import AttentionRows
 from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
@@ -23,6 +24,7 @@ from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
 from tiebreak.tasks.language import Language
 from tiebreak.tasks.nodes import Nodes
+from tiebreak.tasks.transcribe import Transcribe
 from tiebreak.tasks.translate import Translate
 
 DESIGNS: Mapping[str, Design] = {
@@ -48,6 +50,9 @@ DESIGNS: Mapping[str, Design] = {
     "lstm": Design(name="lstm", family="language", build=LstmLanguage),
     "transformer": Design(name="transformer", family="language", build=Transformer),
     "taylor-transformer": Design(name="taylor-transformer", family="language", build=TaylorTransformer),
+    "speech-lstm": Design(name="speech-lstm", family="recogniser", build=SpeechLstm),
+    "speech-attention": Design(name="speech-attention", family="recogniser", build=SpeechAttention),
+    "speech-taylor": Design(name="speech-taylor", family="recogniser", build=SpeechTaylor),
 }
 
 TASKS: Mapping[str, Task] = {
@@ -55,6 +60,7 @@ TASKS: Mapping[str, Task] = {
     "translate": Translate(),
     "nodes": Nodes(),
     "language": Language(),
+    "transcribe": Transcribe(),
 }
 
 

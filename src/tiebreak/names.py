@@ -96,6 +96,11 @@ _TRANSFORMER = {
 }
 
 
+_SPEECH = {
+    "width": Option(default=200, choices=(16, 32, 48, 64, 96, 128, 200, 256, 384), line="of embeddings and states"),
+    "strides": Option(default=1, choices=(1, 2), line="of the first convolution; the second one's is 2"),
+}
+
 DESIGNS: Mapping[str, DesignName] = {
     "cnn-pool": DesignName(family="classifier", line="two convolutions, each followed by 2x2 max pooling"),
     "cnn-strided": DesignName(family="classifier", line="the same without pooling: both convolutions have stride 2"),
@@ -168,6 +173,21 @@ DESIGNS: Mapping[str, DesignName] = {
     ),
     "taylor-transformer": DesignName(
         family="language", line="the same with Taylor attention, linear in the length", options=_TRANSFORMER
+    ),
+    "speech-lstm": DesignName(
+        family="recogniser",
+        line="convolutions and attention hear, an LSTM that looks at what was heard writes",
+        options=_SPEECH,
+    ),
+    "speech-attention": DesignName(
+        family="recogniser",
+        line="the same ear; attention to what was written, instead of an LSTM",
+        options=_SPEECH,
+    ),
+    "speech-taylor": DesignName(
+        family="recogniser",
+        line="the same with Taylor attention to the sound, linear in the length of the clip",
+        options=_SPEECH,
     ),
 }
 
@@ -278,6 +298,44 @@ TASKS: Mapping[str, TaskName] = {
         },
         ordered=True,
     ),
+    "transcribe": TaskName(
+        family="recogniser",
+        line="speech recognition letter by letter, cross-entropy; similarities and error rates of what is decoded",
+        metrics={"loss": "min", "jaccard": "max", "cosine": "max", "dl": "max", "cer": "min", "wer": "min"},
+        options={
+            "filters": Option(
+                default="true", choices=("true", "16000"), line="mel filters for the sound's rate, or for 16 kHz always"
+            ),
+            "frames": Option(default=0, low=0, high=100_000, line="clips are padded or cut to; 0: the longest clip's"),
+            "mask_padding": Option(default=True, line="padding frames are not looked at"),
+            "length": Option(default=0, low=0, high=98, line="symbols of a target, end included; 0: the longest one's"),
+            "count_padding": Option(default=False, line="padding symbols count in the loss"),
+            "smoothed": Option(
+                default=0.0,
+                low=0.0,
+                high=0.999,
+                line="label smoothing in the loss that is reported, as R0 to R2 had it",
+            ),
+            "steps": Option(default=0, low=0, high=98, line="symbols to decode at most; 0: as many as a target has"),
+        },
+        evaluation={"beam": Option(default=1, low=1, high=100, line="transcripts kept while decoding; 1 is greedy")},
+        protocols={
+            "audited": Protocol(),
+            "as-reported": Protocol(
+                options={
+                    "filters": "16000",
+                    "frames": 2754,
+                    "mask_padding": False,
+                    "length": 98,
+                    "count_padding": True,
+                    "smoothed": 0.1,
+                    "steps": 98,
+                },
+                data=("ljspeech", "spoken-ljspeech"),
+            ),
+        },
+        use={"beam": Option(default=1, low=1, high=100, line="transcripts kept while decoding; 1 is greedy")},
+    ),
 }
 
 DATA: Mapping[str, DataName] = {
@@ -304,6 +362,12 @@ DATA: Mapping[str, DataName] = {
     "tinyshakespeare": DataName(family="language", line="1,115,394 characters of Shakespeare"),
     "pydoc": DataName(family="language", embedded=True, line="the topics of Python's help, vocabulary 2,000"),
     "markov": DataName(family="language", embedded=True, line="132,000 words of a made-up grammar of known entropy"),
+    "spoken-numbers": DataName(
+        family="recogniser", embedded=True, line="3,400 spoken numbers, synthetic, unseen voices"
+    ),
+    "an4": DataName(family="recogniser", line="AN4, 1,078 utterances of people as 13 cepstra, spelt words and numbers"),
+    "ljspeech": DataName(family="recogniser", line="LJ Speech 1.1, 13,100 clips of one reader, 24 hours"),
+    "spoken-ljspeech": DataName(family="recogniser", line="the transcripts of LJ Speech, spoken by a synthesiser"),
 }
 OWN_DATA = "your own data is a path with a slash, such as ./images"
 

@@ -98,7 +98,6 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             sizes=task.sizes(data, first),
             licence=data.licence,
             citation=data.citation,
-            shape=asdict(task.shape(data)),
             vocabulary=task.vocabulary(data),
         ),
         designs_from=study.designs_from,
@@ -153,6 +152,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         parameters=measure.parameters(network),
         flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
         cannot_fuse=why_not(network, shape),  # type: ignore[arg-type]
+        shape=asdict(shape),  # type: ignore[call-overload]
     )
     return planned, runs
 
@@ -186,44 +186,45 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
 
     from tiebreak import catalog
     from tiebreak.cost import measure
-    from tiebreak.models.interfaces import shape_under
+    from tiebreak.models.interfaces import SHAPES
 
     torch.set_num_threads(1)
     first = next(iter(plan.runs.values()))
     task = catalog.TASKS[first.task].under(first.options)
     data = task.load(first.data, data_dir)
-    shape = task.shape(data)
+    make_shape = SHAPES[names.TASKS[first.task].family]
     seconds: dict[str, float] = {}
     counted: set[str] = set()
     for arm in plan.arms:
         run = plan.runs[next(iter(arm.runs.values()))]
-        own_shape = shape_under(shape, run.options)
-        network = catalog.find_design(arm.design, plan.designs_from).network(own_shape, run.build, 0)
-        step = measure.step_seconds(network, own_shape, first.batch)
+        shape = make_shape(**arm.shape)
+        network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
+        step = measure.step_seconds(network, shape, first.batch)
         steps = -(-task.sizes(data, run.options)["train"] // first.batch)
         own = set(arm.runs.values()) - counted
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)
         seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
+    shape = make_shape(**plan.arms[0].shape)
     one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
     tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
-    return Prediction(seconds, _cohorts(plan, shape), PROCESS_BYTES + 2 * tensors)
+    return Prediction(seconds, _cohorts(plan), PROCESS_BYTES + 2 * tensors)
 
 
-def _cohorts(plan: Plan, shape: object) -> list[PlannedCohort]:
+def _cohorts(plan: Plan) -> list[PlannedCohort]:
     from tiebreak import catalog
     from tiebreak.cost import measure
-    from tiebreak.models.interfaces import shape_under
+    from tiebreak.models.interfaces import SHAPES
 
-    reasons = {arm.runs[key]: arm.cannot_fuse for arm in plan.arms for key in arm.runs}
+    arms = {identity: arm for arm in plan.arms for identity in arm.runs.values()}
     groups = cohorts(plan.runs.values())
     found = []
     for key, name in cohort_names(groups).items():
         run = groups[key][0]
-        own = shape_under(shape, run.options)  # type: ignore[arg-type]
-        network = catalog.find_design(run.design, plan.designs_from).network(own, run.build, 0)
+        shape = SHAPES[names.TASKS[run.task].family](**arms[run.identity].shape)
+        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
         parameters = measure.parameters(network)
-        activations = measure.activation_bytes(network, own, run.batch)
+        activations = measure.activation_bytes(network, shape, run.batch)
         slots = SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
         found.append(
             PlannedCohort(
@@ -231,7 +232,7 @@ def _cohorts(plan: Plan, shape: object) -> list[PlannedCohort]:
                 runs=len(groups[key]),
                 parameters=parameters,
                 run_bytes=formulas.run_bytes(parameters, slots, activations),
-                cannot_fuse=reasons.get(run.identity, ""),
+                cannot_fuse=arms[run.identity].cannot_fuse,
             )
         )
     return found

@@ -28,5 +28,9 @@ def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, fl
 
 
 def comparison_count(study: Study) -> int:
-    """How many comparisons Holm's correction counts: a best-setting question counts once per other setting."""
-    return sum(len(study.settings()) - 1 if item.kind == "setting" else 1 for item in study.comparisons)
+    """How many comparisons Holm's correction counts.
+
+    A best-setting question counts once per other setting, an order of metrics once for each two neighbours.
+    """
+    many = {"setting": len(study.settings()) - 1}
+    return sum(len(item.metrics) - 1 if item.kind == "order" else many.get(item.kind, 1) for item in study.comparisons)

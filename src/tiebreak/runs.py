@@ -118,6 +118,7 @@ class PlannedArm(Strict):
     parameters: int
     flops: int | None  # multiply-adds times two for one example; None: unknown
     cannot_fuse: str = ""  # why its runs are trained one after the other
+    shape: dict[str, int] = Field(default_factory=dict)  # what its design is built for
 
     def run(self, setting: Mapping[str, float], seed: int) -> str:
         """The identity of the arm's run at a setting and a seed."""
@@ -152,7 +153,6 @@ class DataSummary(Strict):
     sizes: dict[str, int]
     licence: str
     citation: str
-    shape: dict[str, int] = Field(default_factory=dict)  # what designs are built for
     vocabulary: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(
         default_factory=dict
     )  # such as classes

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tiebreak.results.verdict import ComparisonResult
 from tiebreak.stats import Compared
-from tiebreak.study import Comparison, Interaction, Study
+from tiebreak.study import Agreement, Comparison, Interaction, Order, Study
 
 
 def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float) -> str:
@@ -16,6 +16,10 @@ def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compar
     evidence = _evidence(metric, result)
     if isinstance(comparison, Interaction):
         return f"{_interaction(comparison, result, margin)} ({evidence})."
+    if isinstance(comparison, Order):
+        return f"{_order(a, b, result, margin)} ({_evidence('difference', result)})."
+    if isinstance(comparison, Agreement):
+        return f"{_agreement(comparison, result, margin)} ({_evidence('least rank correlation', result)})."
     if result.verdict == "same":
         return f"{a} and {b} are the same within ±{margin:g} ({evidence})."
     if result.verdict == "undecided":
@@ -41,6 +45,25 @@ def _interaction(item: Interaction, result: Compared, margin: float) -> str:
     if result.verdict == "undecided":
         return f"Undecided whether {first} is larger than {second}"
     return f"T{first[1:]} is {'larger' if result.verdict == 'a' else 'smaller'} than {second}"
+
+
+def _order(a: str, b: str, result: Compared, margin: float) -> str:
+    if result.verdict == "same":
+        return f"{a} and {b} are the same within ±{margin:g}"
+    if result.verdict == "undecided":
+        return f"Undecided whether {a} is above {b}"
+    return f"{a} is {'above' if result.verdict == 'a' else 'below'} {b}"
+
+
+def _agreement(item: Agreement, result: Compared, margin: float) -> str:
+    those = f"{', '.join(item.metrics[:-1])} and {item.metrics[-1]} of {item.arm}"
+    if result.verdict == "same":
+        return f"Over the epochs of a run, two of {those} have nothing to do with each other within ±{margin:g}"
+    if result.verdict == "undecided":
+        return f"Undecided whether {those} rise together over the epochs of a run"
+    if result.verdict == "a":
+        return f"Over the epochs of a run, {those} rise together"
+    return f"Over the epochs of a run, one of {those} falls where another rises"
 
 
 def answer(study: Study, comparisons: Sequence[ComparisonResult], *, complete: bool) -> str:

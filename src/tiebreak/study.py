@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
@@ -31,11 +31,13 @@ def _plain(value: Any) -> Any:
 Options = dict[str, Annotated[Scalar, BeforeValidator(_plain)]]
 
 __all__ = [
+    "Agreement",
     "Arm",
     "BestSetting",
     "Claim",
     "Comparison",
     "Interaction",
+    "Order",
     "Pair",
     "Reported",
     "Setting",
@@ -142,16 +144,52 @@ class BestSetting(Strict):
         return (self.arm,)
 
 
+class Order(Strict):
+    """Is each of these metrics above the next, on the same runs of `arm`? One comparison for each two neighbours."""
+
+    kind: Literal["order"]
+    name: str = ""
+    arm: str
+    metrics: Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
+    margin: Margin
+    primary: bool = False
+    metric: ClassVar[None] = None  # it has several
+
+    def arms(self) -> tuple[str, ...]:
+        """The arms that the comparison needs."""
+        return (self.arm,)
+
+
+class Agreement(Strict):
+    """Do these metrics rise and fall together over the epochs of a run? The least rank correlation of two of them."""
+
+    kind: Literal["agreement"]
+    name: str = ""
+    arm: str
+    metrics: Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
+    margin: Margin  # of a correlation
+    primary: bool = False
+    metric: ClassVar[None] = None  # it has several
+
+    def arms(self) -> tuple[str, ...]:
+        """The arms that the comparison needs."""
+        return (self.arm,)
+
+
 def _kind(value: Any) -> str:
     return str(value.get("kind", "pair") if isinstance(value, dict) else getattr(value, "kind", "pair"))
 
 
 Comparison = Annotated[
-    Annotated[Pair, Tag("pair")] | Annotated[Interaction, Tag("interaction")] | Annotated[BestSetting, Tag("setting")],
+    Annotated[Pair, Tag("pair")]
+    | Annotated[Interaction, Tag("interaction")]
+    | Annotated[BestSetting, Tag("setting")]
+    | Annotated[Order, Tag("order")]
+    | Annotated[Agreement, Tag("agreement")],
     Discriminator(
         _kind,
         custom_error_type="kind",
-        custom_error_message="kind should be 'pair', 'interaction' or 'setting'",
+        custom_error_message="kind should be 'pair', 'interaction', 'setting', 'order' or 'agreement'",
     ),
 ]
 
@@ -170,6 +208,7 @@ class Claim(Strict):
     text: str
     source: tuple[str, ...] = Field(default=(), strict=False)
     comparison: str
+    also: tuple[str, ...] = Field(default=(), strict=False)  # further comparisons that must come out the same way
     expect: Literal["a", "b", "same"] = "a"
     data: str | None = None
     protocol: str | None = None
@@ -326,7 +365,7 @@ class Study(Strict):
             "options": {**whole["options"], **quick.pop("options")},
             "fixed": {**whole["fixed"], **quick.pop("fixed")},
             "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
-            "claims": [item for item in whole["claims"] if item["comparison"] in kept],
+            "claims": [item for item in whole["claims"] if kept.issuperset({item["comparison"], *item["also"]})],
             "reported": [item for item in whole["reported"] if item["arm"] not in out],
             "quick": {**whole["quick"], "without": []},
         }
@@ -352,6 +391,8 @@ def _named(item: Any, count: int) -> Any:
         "pair": "{a} vs {b}",
         "interaction": "({a} - {b}) vs ({c} - {d})",
         "setting": "best setting of {arm}",
+        "order": "order of metrics of {arm}",
+        "agreement": "agreement of metrics of {arm}",
     }.get(str(item.get("kind", "pair")), "")
     parts = {key: item.get(key, "?") for key in ("a", "b", "c", "d", "arm")}
     primary = {"primary": True} if count == 1 else {}

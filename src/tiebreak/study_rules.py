@@ -57,6 +57,8 @@ def check(study: Study) -> None:
     _unique("claims", [claim.id for claim in study.claims])
     for index, claim in enumerate(study.claims, start=1):
         _member(f"claims[{index}].comparison", claim.comparison, [item.name for item in study.comparisons])
+        for name in claim.also:
+            _member(f"claims[{index}].also", name, [item.name for item in study.comparisons])
         _check_origin(f"claims[{index}]", claim, task)
     for index, reported in enumerate(study.reported, start=1):
         _check_reported(f"reported[{index}]", reported, study, task)
@@ -123,7 +125,7 @@ def _check_comparisons(study: Study, task: names.TaskName) -> None:
     arms = [arm.name for arm in study.arms]
     for index, item in enumerate(study.comparisons, start=1):
         key = f"comparisons[{index}]"
-        for side, arm in zip(("arm",) if item.kind == "setting" else "abcd", item.arms(), strict=False):
+        for side, arm in zip("abcd" if item.kind in ("pair", "interaction") else ("arm",), item.arms(), strict=False):
             _member(f"{key}.{side}", arm, arms)
         if len(set(item.arms())) != len(item.arms()):
             raise ValueError(f"{key}: an arm is compared with itself")
@@ -131,6 +133,8 @@ def _check_comparisons(study: Study, task: names.TaskName) -> None:
             _member(f"{key}.metric", item.metric, task.metrics)
             if item.metric != study.metric and item.margin is None:
                 raise ValueError(f"{key}.margin: required, since {item.metric} is not the study's metric")
+        if item.kind in ("order", "agreement"):
+            _check_metrics(key, item.metrics, item.primary, task)
         if item.kind == "setting":
             _check_setting(f"{key}.expect", item.expect, study)
         if item.kind == "setting" and len(study.settings()) < 2:
@@ -141,6 +145,16 @@ def _check_comparisons(study: Study, task: names.TaskName) -> None:
         raise ValueError(
             f"comparisons: exactly one is primary, here {primary}; set primary = true on the main question"
         )
+
+
+def _check_metrics(key: str, given: tuple[str, ...], primary: bool, task: names.TaskName) -> None:
+    if primary:
+        raise ValueError(f"{key}: a question about metrics cannot be the primary one, which is about arms")
+    _unique(f"{key}.metrics", list(given))
+    for name in given:
+        _member(f"{key}.metrics", name, task.metrics)
+        if task.metrics[name] != "max":
+            raise ValueError(f"{key}.metrics: in {name} less is better; take metrics in which more is")
 
 
 def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Option]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from tiebreak import catalog, names
 from tiebreak.api import DESIGNS_FILE, Result, open_result
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.models.interfaces import SHAPES, shape_under
+from tiebreak.models.interfaces import SHAPES
 from tiebreak.names import Scalar
 from tiebreak.reply import Reply
 from tiebreak.resolve import complete
@@ -58,7 +58,7 @@ def use(
         raise TiebreakError(f"{folder}: no arm {name!r}; {nearest(name, [each.name for each in result.study.arms])}")
     run = chosen_run(result, tally, name, seed)
     family = names.TASKS[run.task].family
-    shape = shape_under(SHAPES[family](**result.plan.data.shape), run.options)
+    shape = SHAPES[family](**result.plan.arm(name).shape)
     own = str(folder / DESIGNS_FILE) if result.plan.designs_from is not None else None
     network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
     state = initial_state(network, run)

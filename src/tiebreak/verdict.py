@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -14,20 +15,42 @@ from tiebreak.results.tally import Scores, Tally
 from tiebreak.results.verdict import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Verdict
 from tiebreak.runs import Plan
 from tiebreak.sentences import answer, sentence
-from tiebreak.study import BestSetting, Claim, Comparison, Interaction, Reported, Setting, Study, setting_label
+from tiebreak.study import (
+    Agreement,
+    BestSetting,
+    Claim,
+    Comparison,
+    Interaction,
+    Order,
+    Reported,
+    Setting,
+    Study,
+    setting_label,
+)
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a difference: an arm at a setting."""
+    """One side of a difference: a metric of an arm at a setting, or how far several metrics agree."""
 
     arm: str
     setting: Setting
+    metric: str
+    agreement: tuple[str, ...] = ()
+
+    def scores(self, tally: Tally) -> Scores:
+        """By seed."""
+        if self.agreement:
+            return tally.agreement(self.arm, self.setting, self.agreement)
+        return _scores(tally, self.arm, self.setting, self.metric)
 
 
 @dataclass(frozen=True)
 class Question:
-    """One tested difference: `left` minus `right`, or for an interaction (left - right) minus (left2 - right2)."""
+    """One tested difference: `left` minus `right`, or for an interaction (left - right) minus (left2 - right2).
+
+    A question with one side asks how that differs from 0.
+    """
 
     comparison: Comparison
     a: str
@@ -77,9 +100,19 @@ def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
         for setting in tally.study.settings():
             if setting != item.expect:
                 names = [f"{item.arm} at {setting_label(each)}" for each in (item.expect, setting)]
-                yield Question(item, names[0], names[1], metric, (Side(item.arm, item.expect), Side(item.arm, setting)))
+                sides = tuple(Side(item.arm, each, metric) for each in (item.expect, setting))
+                yield Question(item, names[0], names[1], metric, sides)
         return
-    sides = tuple(Side(arm, tally.chosen(arm)) for arm in item.arms())
+    if isinstance(item, Order):
+        for high, low in pairwise(item.metrics):
+            sides = tuple(Side(item.arm, tally.chosen(item.arm), each) for each in (high, low))
+            yield Question(item, f"{high} of {item.arm}", f"{low} of {item.arm}", high, sides)
+        return
+    if isinstance(item, Agreement):
+        side = Side(item.arm, tally.chosen(item.arm), item.metrics[0], agreement=item.metrics)
+        yield Question(item, f"agreement of {', '.join(item.metrics)} of {item.arm}", "none", side.metric, (side,))
+        return
+    sides = tuple(Side(arm, tally.chosen(arm), metric) for arm in item.arms())
     if isinstance(item, Interaction):
         yield Question(item, f"{item.a} - {item.b}", f"{item.c} - {item.d}", metric, sides)
     else:
@@ -94,9 +127,11 @@ def _scores(tally: Tally, arm: str, setting: Setting, metric: str) -> Scores:
 
 def _sample(tally: Tally, question: Question) -> stats.Sample:
     """The scores of the seeds that finished on every side."""
-    scores = [_scores(tally, side.arm, side.setting, question.metric) for side in question.sides]
+    scores = [side.scores(tally) for side in question.sides]
     seeds = sorted(set.intersection(*(set(each) for each in scores)))
     columns = [np.array([each[seed] for seed in seeds]) for each in scores]
+    if len(columns) == 1:
+        columns.append(np.zeros_like(columns[0]))
     if len(columns) == 4:
         columns = [columns[0] - columns[1], columns[2] - columns[3]]
     goal, margin = tally.study.goal(question.metric), question.comparison.margin
@@ -106,8 +141,8 @@ def _sample(tally: Tally, question: Question) -> stats.Sample:
 def _comparison(tally: Tally, question: Question, result: stats.Compared) -> ComparisonResult:
     low, high = _examples(tally, question) or (None, None)
     margin = question.comparison.margin or tally.study.margin
-    kind: Literal["pair", "interaction", "setting"] = question.comparison.kind
-    single = kind != "setting" or len(tally.study.settings()) == 2
+    kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
+    single = kind not in ("setting", "order") or len(list(_questions(tally, question.comparison))) == 1
     return ComparisonResult(
         name=question.comparison.name if single else f"{question.comparison.name}: {question.a} vs {question.b}",
         group=question.comparison.name,
@@ -135,8 +170,10 @@ def _comparison(tally: Tally, question: Question, result: stats.Compared) -> Com
 
 def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
     """The interval over test examples: would another test set agree?"""
-    found = [tally.outcomes(side.arm, side.setting, question.metric) for side in question.sides]
-    usable = [_scores(tally, side.arm, side.setting, question.metric) for side in question.sides]
+    if len(question.sides) == 1:
+        return None
+    found = [tally.outcomes(side.arm, side.setting, side.metric) for side in question.sides]
+    usable = [side.scores(tally) for side in question.sides]
     seeds = sorted(set.intersection(*(set(each) for each in found), *(set(each) for each in usable)))
     if not seeds or len({len(each[seed]) for each in found for seed in seeds}) != 1:
         return None
@@ -206,7 +243,7 @@ def _reported(tally: Tally, item: Reported) -> ReportedResult:
 
 def _claim(study: Study, claim: Claim, comparisons: tuple[ComparisonResult, ...]) -> ClaimResult:
     """Holds when every difference it rests on went its way, fails when one was decided otherwise."""
-    own = [item for item in comparisons if item.group == claim.comparison]
+    own = [item for item in comparisons if item.group in (claim.comparison, *claim.also)]
     leans: Literal["holds", "fails", "undecided"] = "undecided"
     if all(item.verdict == claim.expect for item in own):
         leans = "holds"

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 import tiny
 from tiebreak import catalog, names
-from tiebreak.models.interfaces import END, PADDING, START, Design, Graph, Images, Sentences, Shape, Words
+from tiebreak.data import alphabet
+from tiebreak.models.interfaces import END, PADDING, START, Clips, Design, Graph, Images, Sentences, Shape, Words
 from tiebreak.names import Scalar
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Task
@@ -93,6 +94,24 @@ def windows(shape: Words, count: int, seed: int) -> dict[str, Tensor]:
     return {"given": given, "wanted": wanted, "real": real}
 
 
+def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
+    """Noise of random lengths, and transcripts that have nothing to do with it."""
+    generator = torch.Generator().manual_seed(seed)
+    frames = torch.randint(1, shape.frames + 1, (count,), generator=generator)
+    noise = torch.randn(shape.inputs(count)[0].shape, generator=generator)
+    letters = torch.randint(4, shape.symbols, (count, shape.length), generator=generator)
+    sizes = torch.randint(1, shape.length, (count, 1), generator=generator)
+    places = torch.arange(shape.length)
+    ends = torch.where(places == sizes, alphabet.END, alphabet.PAD)
+    wanted = torch.where(places < sizes, letters, ends)
+    return {
+        "features": noise.masked_fill((torch.arange(shape.frames) >= frames[:, None])[..., None], 0.0),
+        "given": torch.cat([torch.full((count, 1), alphabet.START), wanted[:, :-1]], dim=1),
+        "wanted": wanted,
+        "frames": frames,
+    }
+
+
 FAMILIES: dict[str, Family] = {
     "classifier": Family(
         task="classify",
@@ -154,6 +173,21 @@ FAMILIES: dict[str, Family] = {
         batch=1,
         data="./text",
         write_data=tiny.write_text,
+    ),
+    "recogniser": Family(
+        task="transcribe",
+        shapes=(
+            Clips(mels=80, frames=50, symbols=35, length=12),
+            Clips(mels=13, frames=7, symbols=35, length=3),
+            Clips(mels=5, frames=33, symbols=35, length=20),
+        ),
+        small=Clips(mels=6, frames=9, symbols=35, length=5),
+        examples=clips,
+        inputs=("features", "given"),
+        metric="dl",
+        build={"width": 16},
+        data="./speech",
+        write_data=tiny.write_speech,
     ),
 }
 

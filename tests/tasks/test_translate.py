@@ -114,8 +114,9 @@ def test_as_reported_the_last_symbol_of_a_sentence_without_end_is_dropped() -> N
     assert names.TASKS["translate"].protocols["as-reported"].options == {"steps": 49, "drop_last": True}
 
 
-def test_a_beam_of_one_is_greedy_and_a_wider_one_never_less_likely(data: PairData) -> None:
-    network = catalog.DESIGNS["translator-attention"].network(TASK.shape(data), {"width": 16}, 3).eval()
+@pytest.mark.parametrize("design", ["translator-plain", "translator-attention", "translator-transformer"])
+def test_a_beam_of_one_is_greedy_and_a_wider_one_works_for_every_design(data: PairData, design: str) -> None:
+    network = catalog.DESIGNS[design].network(TASK.shape(data), {"width": 16}, 3).eval()
     split = {name: values[:8] for name, values in TASK.split(data, "test", OPTIONS, {}).items()}
     with torch.no_grad():
         plain, one, five = (TASK.under({"beam": width}).outcomes(network, split)["written"] for width in (1, 1, 5))

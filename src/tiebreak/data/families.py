@@ -12,6 +12,7 @@ MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "translator": "pairs",
     "node-classifier": "graphs",
     "language": "corpus",
+    "recogniser": "speech",
 }
 
 

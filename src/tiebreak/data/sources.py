@@ -21,6 +21,8 @@ _SEN = (
     "29(3), 2008; split of Yang, Cohen, Salakhutdinov: Revisiting semi-supervised learning with graph embeddings, "
     "ICML 2016"
 )
+_LJ = "Ito, Johnson: The LJ Speech Dataset, keithito.com/LJ-Speech-Dataset, 2017"
+_ESPEAK = "eSpeak NG, github.com/espeak-ng/espeak-ng"
 _CLANUWAT = "Clanuwat et al.: Deep Learning for Classical Japanese Literature, arXiv:1812.01718, 2018"
 
 _TATOEBA = "Tatoeba, tatoeba.org, sentence pairs by way of manythings.org/anki (Spanish and English, 2018)"
@@ -188,6 +190,46 @@ SOURCES: Mapping[str, Source] = {
         licence="facts, published in 1977; no licence needed",
         citation="Zachary: An information flow model for conflict and fission in small groups, Journal of "
         "Anthropological Research 33(4), 1977",
+    ),
+    "spoken-numbers": Source(
+        name="spoken-numbers",
+        licence="sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
+        citation=_ESPEAK,
+    ),
+    "an4": Source(
+        name="an4",
+        files=(
+            RemoteFile(  # our own cut: the published cepstra in one file
+                filename="an4_mfcc13.npz",
+                checksum="sha256:01ba39973d598936cfbf561d7fe007ed640c8fbdf70652b86556f15171478074",
+            ),
+        ),
+        licence="free for any purpose (Carnegie Mellon University, AN4 licence terms)",
+        citation="Acero: Acoustical and Environmental Robustness in Automatic Speech Recognition, Kluwer, 1993",
+    ),
+    # The archive has to be unpacked where it lies: data/ljspeech.py looks for metadata.csv and wavs.
+    "ljspeech": Source(
+        name="ljspeech",
+        files=(
+            RemoteFile(
+                filename="LJSpeech-1.1.tar.bz2",
+                address="https://data.keithito.com/data/speech/LJSpeech-1.1.tar.bz2",
+                checksum="sha256:be1a30453f28eb8dd26af4101ae40cbf2c50413b1bb21936cbcdc6fae3de8aa5",
+            ),
+        ),
+        licence="public domain",
+        citation=_LJ,
+    ),
+    "spoken-ljspeech": Source(
+        name="spoken-ljspeech",
+        files=(
+            RemoteFile(  # metadata.csv of ljspeech, gzipped; data/ljspeech.py takes either
+                filename="metadata_13100.csv.gz",
+                checksum="sha256:1b76ffc1b47bcf518dae326abd8597a2c5997e7d3700d4fd6a24032b12fb2657",
+            ),
+        ),
+        licence="transcripts: public domain; sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
+        citation=f"{_LJ}; {_ESPEAK}",
     ),
     # Upstream's file changes with time: these are fixed cuts of it, without addresses.
     "tatoeba-spa-eng": Source(

@@ -7,7 +7,7 @@ import hashlib
 import inspect
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -111,19 +111,37 @@ class Words:
         return (batch, self.streams, self.window, self.words)
 
 
-Shape = Images | Sentences | Graph | Words
-SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Graph] | type[Words]] = {  # by family
+@dataclass(frozen=True, kw_only=True)
+class Clips:
+    """What a recogniser is built for: features [B, frames, mels] and symbols [B, length], logits [B, length, symbols].
+
+    Its third input, frames [B], says how many frames of each row are sound; a network is called without it where
+    the padding counts as sound. Symbols are those of `tiebreak.data.alphabet`: start 0, end 1, padding 2.
+    """
+
+    mels: int
+    frames: int
+    symbols: int = 35
+    length: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        given, frames = torch.zeros(batch, self.length, dtype=torch.long), torch.full((batch,), self.frames)
+        return torch.zeros(batch, self.frames, self.mels), given, frames
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.length, self.symbols)
+
+
+Shape = Images | Sentences | Clips | Words | Graph
+SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Clips] | type[Words] | type[Graph]] = {  # by family
     "classifier": Images,
     "translator": Sentences,
-    "node-classifier": Graph,
+    "recogniser": Clips,
     "language": Words,
+    "node-classifier": Graph,
 }
-
-
-def shape_under(shape: Shape, options: Mapping[str, Scalar]) -> Shape:
-    """A shape with what the options of a task say of it, such as the length of a window."""
-    own: dict[str, Any] = {part.name: options[part.name] for part in fields(shape) if part.name in options}
-    return replace(shape, **own)
 
 
 @dataclass(frozen=True, kw_only=True)

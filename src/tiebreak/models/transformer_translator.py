@@ -22,9 +22,7 @@ from tiebreak.layers.heads import Memory, MultiHead
 from tiebreak.models.interfaces import PADDING, Sentences
 
 LAYERS, HEADS, DROPOUT = 2, 4, 0.1
-State = tuple[
-    Tensor, list[Memory], list[Memory | None]
-]  # real [B, S]; by layer: of the source, and of what was written
+State = tuple[Tensor, list[Memory], list[Memory]]  # real [B, S]; of each layer the source, and what was written
 
 
 class TranslatorTransformer(nn.Module):
@@ -57,14 +55,14 @@ class TranslatorTransformer(nn.Module):
         for block in self.encoder:
             x = cast(Block, block).look_around(x, real)
         x = self.norm_source(x)
-        return real, [cast(Block, block).remember(x) for block in self.decoder], [None] * LAYERS
+        return real, [cast(Block, block).remember(x) for block in self.decoder], self._nothing(x)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, targets] for the symbol after `token` [B], and the next state."""
         real, memories, pasts = state
-        place = 0 if pasts[0] is None else pasts[0].keys.shape[-2]
+        place = pasts[0].keys.shape[-2]
         y = self.dropout_target(self._embed(self.target, token[:, None], place))
-        now: list[Memory | None] = []
+        now: list[Memory] = []
         for block, memory, past in zip(self.decoder, memories, pasts, strict=True):
             y, after = block(y, past, memory=memory, real=real)
             now.append(after)
@@ -73,6 +71,11 @@ class TranslatorTransformer(nn.Module):
     def looks(self, source: Tensor, target: Tensor) -> Tensor | None:
         """None: every layer and head looks elsewhere, and there is no one map of all."""
         return None
+
+    def _nothing(self, x: Tensor) -> list[Memory]:
+        """Of each layer, the memory of an empty sentence: a state is made of tensors from the beginning."""
+        empty = x.new_zeros(len(x), HEADS, 0, x.shape[-1] // HEADS)
+        return [Memory(empty, empty)] * LAYERS
 
     def _embed(self, table: nn.Embedding, symbols: Tensor, first: int) -> Tensor:
         width = table.embedding_dim

@@ -15,7 +15,7 @@ from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
 from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
 from tiebreak.runs import Plan, PlannedArm, run_key
-from tiebreak.study import BestSetting, Setting, Study, setting_label
+from tiebreak.study import Agreement, BestSetting, Order, Setting, Study, setting_label
 
 MOST_VALUES = 4  # of one key of provenance
 
@@ -138,6 +138,8 @@ class Evidence:
             settings, place = (asked.expect, labels.get(item.b)), self.index(asked.arm) or 0
             halves = [self.scores(asked.arm, setting, item.metric) for setting in settings]
             return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]))
+        if isinstance(asked, Order | Agreement):
+            return self._of_metrics(item, asked)
         arms = asked.arms() if asked is not None else ()
         found = [self.scores(arm, self.chosen(arm), item.metric) for arm in arms]
         if len(found) == 2:
@@ -152,6 +154,18 @@ class Evidence:
             scores=(halves[0], halves[1]),
             differences=True,
         )
+
+    def _of_metrics(self, item: ComparisonResult, asked: Order | Agreement) -> Sides:
+        """Two metrics of one arm; or how far its metrics agree, beside 0."""
+        setting, place = self.chosen(asked.arm), self.index(asked.arm) or 0
+        if isinstance(asked, Order):
+            names = (side.partition(" of ")[0] for side in (item.a, item.b))
+            halves = [self.scores(asked.arm, setting, name) for name in names]
+        else:
+            tally = Tally(self.study, self.plan, self.records)
+            found = tally.agreement(asked.arm, setting, asked.metrics) if setting is not None else {}
+            halves = [found, dict.fromkeys(found, 0.0)]
+        return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]))
 
     def status(self, identity: str) -> str:
         """`done`, `diverged`, `failed` or `missing`."""

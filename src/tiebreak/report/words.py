@@ -203,6 +203,10 @@ def outcome(item: ComparisonResult) -> str:
     """A comparison's verdict in a few words. An interaction has no better arm: an advantage is larger or smaller."""
     if item.kind == "interaction" and item.verdict in ("a", "b"):
         return f"{'larger' if item.verdict == 'a' else 'smaller'} for {minus(item.a)}"
+    if item.kind == "order" and item.verdict in ("a", "b"):
+        return f"{item.a} is {'higher' if item.verdict == 'a' else 'lower'}"
+    if item.kind == "agreement" and item.verdict in ("a", "b"):
+        return "they rise together" if item.verdict == "a" else "one falls where another rises"
     return {
         "a": f"{item.a} is better",
         "b": f"{item.b} is better",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from tiebreak.runs import Plan
 from tiebreak.study import Setting, Study
 
 Scores = dict[int, float]  # seed -> score
+LEAST_EPOCHS = 3  # of a rank correlation that says anything
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,20 @@ class Tally:
                 found[seed] = outcomes[metric]
         return found
 
+    def agreement(self, arm: str, setting: Setting, metrics: Sequence[str]) -> Scores:
+        """The least rank correlation of two of these metrics over the epochs of a finished run, by seed.
+
+        On validation data. Spearman's; 0 where a metric never changes; none below three epochs.
+        """
+        found = {}
+        for seed in self.scores(arm, setting, self.study.metric):
+            run = self.plan.runs[self.plan.arm(arm).run(setting, seed)]
+            epochs = self.records.epochs[run.trajectory]
+            course = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in range(1, run.epochs + 1)]
+            if len(course) >= LEAST_EPOCHS:
+                found[seed] = least_correlation(np.array(course))
+        return found
+
     def failed(self, arm: str, setting: Setting) -> int:
         """How many runs diverged or failed."""
         return sum(self.status(arm, setting, seed) in ("diverged", "failed") for seed in range(self.study.seeds))
@@ -86,3 +101,18 @@ class Tally:
             epochs = self.records.epochs[run.trajectory]
             totals.append(sum(epochs[epoch].seconds["train"] for epoch in range(1, run.epochs + 1)))
         return float(np.mean(totals)) if totals else None
+
+
+def least_correlation(values: npt.NDArray[np.float64]) -> float:
+    """The least of Spearman's rank correlations between two columns of values [n, columns]; 0 where one is constant.
+
+    >>> least_correlation(np.array([[1.0, 5.0, 3.0], [2.0, 6.0, 1.0], [4.0, 9.0, 2.0]]))
+    -0.5
+    """
+    from scipy.stats import rankdata
+
+    ranks = rankdata(values, axis=0)
+    ranks = ranks - ranks.mean(axis=0)
+    sizes = np.sqrt((ranks**2).sum(axis=0))
+    table = (ranks.T @ ranks) / np.where(sizes > 0, sizes, 1.0) / np.where(sizes > 0, sizes, 1.0)[:, None]
+    return float(np.round(table[np.triu_indices(len(table), 1)].min(), 12))

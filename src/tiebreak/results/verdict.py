@@ -47,7 +47,7 @@ class ComparisonResult(Strict):
 
     name: str
     group: str = ""  # the study's comparison that it belongs to: "which setting is best" makes several
-    kind: Literal["pair", "interaction", "setting"]
+    kind: Literal["pair", "interaction", "setting", "order", "agreement"]
     primary: bool
     a: str
     b: str

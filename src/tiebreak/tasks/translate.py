@@ -227,7 +227,7 @@ def _looks(
     network: nn.Module, source: Tensor, written: Tensor, vocabulary: Mapping[str, tuple[str, ...]]
 ) -> Looks | None:
     """Where each symbol of one translation looked, and its end; None for a design without such a map."""
-    start = torch.full_like(written[:1], START)
+    start = written.new_full((1,), START)
     with torch.no_grad():
         weights = network.looks(source[None], torch.cat([start, written])[None])  # type: ignore[operator]
     if weights is None:

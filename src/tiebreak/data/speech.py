@@ -1,0 +1,64 @@
+"""Speech data sets by name: what is said in which split, with log-mel features that are made when first used.
+
+| data set        | what it needs                               | splits: train / val / test | rate   |
+|-----------------|---------------------------------------------|----------------------------|--------|
+| spoken-numbers  | espeakng-loader: embedded, synthetic        | 3,000 / 200 / 200          | 16 kHz |
+| an4             | an4_mfcc13.npz: real speech, 13 cepstra     | 843 / 105 / 130            | 16 kHz |
+| ljspeech        | LJSpeech-1.1 unpacked                       | 9,825 / 655 / 2,620        | 22 kHz |
+| spoken-ljspeech | its transcripts, espeakng-loader: synthetic | 9,825 / 655 / 2,620        | 22 kHz |
+| a path          | see transcripts.py                          | as given, or 80/10/10      | 16 kHz |
+
+`load(...).with_filters(16000)` gives the features of the reports, whose mel filters were made for 16 kHz.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tiebreak.data.an4 import an4_checksum, load_an4
+from tiebreak.data.features import Progress
+from tiebreak.data.ljspeech import load_ljspeech, load_spoken
+from tiebreak.data.mel import log_mel, spec_augment
+from tiebreak.data.numbers import load_numbers
+from tiebreak.data.own import find_own
+from tiebreak.data.speech_data import SpeechData
+from tiebreak.data.transcripts import load_transcripts
+from tiebreak.errors import TiebreakError, nearest
+from tiebreak.names import OWN_DATA, is_path
+
+__all__ = ["NAMES", "SpeechData", "checksum", "load", "log_mel", "spec_augment"]
+
+NAMES = ("spoken-numbers", "an4", "ljspeech", "spoken-ljspeech")
+
+
+def load(
+    name: str, data_dir: Path | None = None, *, limit: int | None = None, progress: Progress | None = None
+) -> SpeechData:
+    """The speech data set called `name`, or the user's own at the path `name`.
+
+    `limit` takes only so many of the first utterances of the two LJ Speech sets; `progress` hears how many clips are
+    done whenever features have to be made.
+    """
+    return replace(_load(name, data_dir, limit), progress=progress)
+
+
+def _load(name: str, data_dir: Path | None, limit: int | None) -> SpeechData:
+    if limit is not None and name not in ("ljspeech", "spoken-ljspeech"):
+        raise TiebreakError(f"{name}: only ljspeech and spoken-ljspeech can be limited")
+    if is_path(name):
+        return load_transcripts(find_own(name, data_dir), name)
+    if name == "spoken-numbers":
+        return load_numbers()
+    if name == "an4":
+        return load_an4(data_dir)
+    if name == "ljspeech":
+        return load_ljspeech(data_dir, limit)
+    if name == "spoken-ljspeech":
+        return load_spoken(data_dir, limit)
+    raise TiebreakError(f"no speech data set is called {name!r}; {nearest(name, NAMES)} ({OWN_DATA})")
+
+
+def checksum(name: str, data_dir: Path | None = None) -> str:
+    """The checksum that `load` would give; nothing is synthesised, and no sound is decoded."""
+    return an4_checksum(data_dir) if name == "an4" else _load(name, data_dir, None).checksum

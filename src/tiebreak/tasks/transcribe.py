@@ -1,0 +1,199 @@
+"""Speech recognition, letter by letter: cross-entropy of the next symbol; what the network writes by itself is scored.
+
+| metric           | of what                                                                                   |
+|------------------|-------------------------------------------------------------------------------------------|
+| loss             | -log p of each symbol given those before it; as reported with smoothing, padding counted  |
+| jaccard, cosine  | symbols from `<` to the first `>`, as multisets: order is ignored; mean over utterances    |
+| dl               | 1 - OSA distance / greater length of the same; mean over utterances                       |
+| cer, wer         | edits / length in letters or words, of all utterances together                            |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from tiebreak import metrics
+from tiebreak.data import alphabet, speech
+from tiebreak.data.alphabet import END, PAD, START, SYMBOLS
+from tiebreak.data.speech_data import SpeechData
+from tiebreak.data.splits import SPLITS
+from tiebreak.models import decoding
+from tiebreak.models.interfaces import Clips
+from tiebreak.names import Scalar
+from tiebreak.reply import Answer, Reply
+from tiebreak.tasks import hearing, transcribe_exhibits
+from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+
+MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
+
+
+@dataclass(frozen=True)
+class Transcribe:
+    """The task of the `recogniser` family: features and symbols in, logits for the symbol after each out.
+
+    A batch without `frames` is one whose padding frames are not masked: the network is not told which they are.
+    """
+
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+    shared: frozenset[str] = frozenset()
+    ordered: bool = False
+
+    def load(self, name: str, data_dir: Path | None) -> SpeechData:
+        """The data set `name`, checked."""
+        return speech.load(name, data_dir)
+
+    def vocabulary(self, data: SpeechData) -> dict[str, tuple[str, ...]]:
+        """The symbols, and what it takes to hear a sound from outside as those of training were heard."""
+        return {"symbols": tuple(SYMBOLS), **hearing.remembered(self._heard(data))}
+
+    def under(self, options: Mapping[str, Scalar]) -> Transcribe:
+        """The same with other options: how long clips and targets are, what the loss counts, how it decodes."""
+        return replace(self, options={**self.options, **options})
+
+    def sizes(self, data: SpeechData, options: Mapping[str, Scalar]) -> dict[str, int]:
+        """How many utterances each split has."""
+        return data.sizes
+
+    def shape(self, data: SpeechData) -> Clips:
+        """Bands and frames of a clip, symbols of a target."""
+        longest = max(len(text) for split in SPLITS for text in data.texts[split]) + 1
+        frames = int(self.options.get("frames", 0)) or self._heard(data).longest
+        length = int(self.options.get("length", 0)) or min(longest, MOST)
+        return Clips(mels=data.mels, frames=frames, symbols=len(SYMBOLS), length=length)
+
+    def split(
+        self, data: SpeechData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
+    ) -> Split:
+        """features [N, frames, mels] float16, given and wanted [N, length]; frames [N] where padding is masked."""
+        bound = self.under(options)
+        shape, heard = bound.shape(data), bound._heard(data)
+        tokens = torch.tensor([alphabet.encode(text, shape.length + 1) for text in data.texts[name]])
+        found = {"features": torch.from_numpy(heard.padded(name, shape.frames))}
+        found |= {"given": tokens[:, :-1].contiguous(), "wanted": tokens[:, 1:].contiguous()}
+        if bound.options.get("mask_padding", True):
+            found["frames"] = torch.from_numpy(np.minimum(heard.lengths(name), shape.frames))
+        return found
+
+    def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
+        """The mean of -log p(symbol), with label smoothing where the run has it."""
+        each, counted = self._surprise(network, batch, hypers.get("label_smoothing"))
+        return torch.dot(weights, (each * counted).sum(dim=1)) / torch.dot(weights, counted.sum(dim=1))
+
+    def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
+        """The sum of -log p over each transcript, of how many symbols, the transcript, and what was written."""
+        share = float(self.options.get("smoothed", 0.0))
+        each, counted = self._surprise(network, batch, share or None)
+        written, lengths = self.decode(network, batch)
+        return {
+            "loss": (each * counted).sum(dim=1),
+            "symbols": counted.sum(dim=1),
+            "wanted": batch["wanted"],
+            "written": written,
+            "length": lengths,
+        }
+
+    def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """The metrics; of each utterance all six are kept, the error rates as those of that utterance alone."""
+        wanted = [_cut(row) for row in outcomes["wanted"].astype(int).tolist()]
+        written = [_cut(row) for row in outcomes["written"].astype(int).tolist()]
+        pairs = list(zip(wanted, written, strict=True))
+        alike = {"jaccard": metrics.jaccard, "cosine": metrics.cosine, "dl": metrics.damerau_levenshtein}
+        kept = {name: np.array([how(*pair) for pair in pairs]) for name, how in alike.items()}
+        found = {name: float(values.mean()) for name, values in kept.items()}
+        right, said = ([_text(each) for each in some] for some in (wanted, written))
+        words = [metrics.wer([one], [other]) for one, other in zip(right, said, strict=True)]
+        kept |= {"cer": metrics.error_rates(right, said), "wer": np.array(words)}
+        kept["loss"] = outcomes["loss"] / outcomes["symbols"]
+        found |= {"cer": metrics.cer(right, said), "wer": metrics.wer(right, said)}
+        found["loss"] = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64))
+        return found, {name: values.astype(np.float32) for name, values in kept.items()}
+
+    def exhibits(
+        self, network: nn.Module, data: SpeechData, options: Mapping[str, Scalar], examples: Sequence[int]
+    ) -> dict[str, Arrays]:
+        """Error by length; and, with test examples given, their transcripts and where these looked."""
+        bound = self.under(options)
+        heard = bound._heard(data)
+        split = bound.split(data, "test", options, {})
+        shown = {"curves": transcribe_exhibits.by_length(bound, network, split, heard)}
+        if examples:
+            shown |= transcribe_exhibits.of_examples(bound, network, split, heard, examples)
+        return shown
+
+    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+        """What is said in a sound file; the note tells how long that took, compared with the sound."""
+        assert isinstance(known.shape, Clips)
+        heard = hearing.hear(Path(given), known.vocabulary)
+        notes = [heard.note] if heard.note else []
+        features, most = torch.from_numpy(heard.features), known.shape.frames
+        if len(features) > most:
+            notes.append(f"longer than any clip of training ({len(features):,} frames, {most:,} there)")
+        if not known.options.get("mask_padding", True):  # it has never heard a clip without the zeros after it
+            features = F.pad(features[:most], (0, 0, 0, max(0, most - len(features))))
+        bound = self.under({**known.options, "beam": how["beam"]})
+        batch = {"features": features[None], "wanted": torch.zeros(1, known.shape.length, dtype=torch.long)}
+        start = time.perf_counter()
+        with torch.no_grad():
+            written, _ = bound.decode(network, batch)
+        spent = time.perf_counter() - start
+        notes.append(f"{spent:.2g} s for {heard.seconds:.2g} s of sound: real-time factor {spent / heard.seconds:.2g}")
+        return Reply(answers=[Answer(text=alphabet.decode(written[0].tolist()))], note="; ".join(notes))
+
+    def decode(self, network: Any, batch: Split) -> tuple[Tensor, Tensor]:
+        """What the network writes by itself: tokens [B, steps] and lengths [B]."""
+        length = batch["wanted"].shape[1]
+        steps = min(int(self.options.get("steps", 0)) or length, length)
+        start = torch.full_like(batch["wanted"][:, 0], START)
+        state, width = network.read(*_heard_of(batch)), int(self.options.get("beam", 1))
+        if width == 1:
+            return decoding.greedy(network.step, state, start, END, steps)
+        return decoding.beam(network.step, state, start, END, steps, width)
+
+    def _surprise(self, network: Network, batch: Split, smoothing: Tensor | float | None) -> tuple[Tensor, Tensor]:
+        """-log p of each symbol [B, length], smoothed, and whether it counts, as 0 or 1."""
+        features, *frames = _heard_of(batch)
+        minus_log_p = -F.log_softmax(network(features, batch["given"], *frames), dim=-1)
+        each = minus_log_p.gather(-1, batch["wanted"].unsqueeze(-1)).squeeze(-1)
+        if smoothing is not None:
+            each = (1 - smoothing) * each + smoothing * minus_log_p.mean(dim=-1)
+        if self.options.get("count_padding", False):
+            return each, torch.ones_like(each)
+        return each, (batch["wanted"] != PAD).to(each.dtype)
+
+    def _heard(self, data: SpeechData) -> SpeechData:
+        """The data through the mel filters that the options ask for; ready-made features are what they are."""
+        if self.options.get("filters", "true") == "true" or not data.clips:
+            return data
+        return _filtered(data, int(self.options["filters"]))
+
+
+@lru_cache(maxsize=2)
+def _filtered(data: SpeechData, rate: int) -> SpeechData:
+    """Once for each data set: opening its features takes time."""
+    return data.with_filters(rate)
+
+
+def _heard_of(batch: Split) -> tuple[Tensor, ...]:
+    """What a network hears of a batch: features, and frames where it is told which are sound."""
+    return (batch["features"], batch["frames"]) if "frames" in batch else (batch["features"],)
+
+
+def _cut(tokens: Sequence[int]) -> str:
+    """The symbols from `<` to the first `>`, both included, as text; without an end, all of them."""
+    return "<" + "".join(SYMBOLS[token] for token in tokens).partition(">")[0] + (">" if END in tokens else "")
+
+
+def _text(symbols: str) -> str:
+    """What a reader sees of it: no start, end or padding."""
+    return symbols.translate({ord(mark): None for mark in SYMBOLS[: PAD + 1]})

@@ -1,0 +1,38 @@
+"""The contract tests themselves: a design with a planted bug does not get past them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import test_designs
+import torch
+from torch import Tensor
+
+from tiebreak import catalog
+from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, State
+
+
+class DeafAttention(SpeechAttention):
+    """Its decoder does not see what the encoder heard."""
+
+    def read(self, features: Tensor, frames: Tensor | None = None) -> State:
+        """A memory of nothing."""
+        state = super().read(features, frames)
+        return {**state, "keys": torch.zeros_like(state["keys"]), "values": torch.zeros_like(state["values"])}
+
+
+class DeafLstm(SpeechLstm):
+    """It looks at what was heard and forgets it."""
+
+    def _logits(self, queries: Tensor, state: State) -> Tensor:
+        super()._logits(queries, state)
+        return self.output(self.norm(queries))  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("deaf", [DeafAttention, DeafLstm])
+def test_a_decoder_that_does_not_see_the_encoder_is_caught(deaf: type[SpeechAttention] | type[SpeechLstm]) -> None:
+    name = "speech-attention" if deaf is DeafAttention else "speech-lstm"
+    test_designs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
+    with pytest.raises(AssertionError):
+        test_designs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=deaf))
