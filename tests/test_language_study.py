@@ -50,7 +50,7 @@ def test_an_arm_may_have_a_rule_and_a_window_of_its_own_and_the_terms_say_so(tmp
     assert not terms["untuned hyper-parameters"].equal
     assert "sgd-summed" in terms["untuned hyper-parameters"].value
     assert "window differs by arm" in terms["task options"].value
-    assert plan.data.shape == {"words": 9, "streams": 2, "window": 3}
+    assert plan.arms[0].shape == {"words": 9, "streams": 2, "window": 3}
     flops = [arm.flops or 0 for arm in plan.arms]
     assert flops[1] == 2 * flops[0] > 0  # of a window, which is twice as long
     assert [arm.cannot_fuse for arm in plan.arms] == ["", ""]

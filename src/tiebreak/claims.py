@@ -1,7 +1,7 @@
 """The claims ledger: every claim that the five reports make, where it comes from and how it is decided. Data, no torch.
 
-A claim is decided by an identity, a check that `tiebreak.identities` computes at once, or by a study that is run. Where
-both are named, the identity decides the claim, and the study asks what it means for quality.
+A claim is decided by an identity, a check that `tiebreak.identities` computes at once, by a study that is run, or by a
+benchmark. Where identity and study are named, the identity decides, and the study asks what it means for quality.
 """
 
 from __future__ import annotations
@@ -14,13 +14,18 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Entry:
-    """One claim. `identity` says whether a check of its id decides it; `study` is the study's name."""
+    """One claim. `identity` says whether a check of its id decides it; `study` is the study's name.
+
+    A claim about speed is decided by a `benchmark` of the repository: both designs alone, timed in turns. The clocks of
+    a study's records are shares of what its runs did together, and decide nothing.
+    """
 
     id: str
     text: str
     source: tuple[str, ...]
     identity: bool = False
     study: str | None = None
+    benchmark: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ LEDGER: tuple[Entry, ...] = (
         "R0 R1 R2",
         "speech-decoder",
     ),
-    _by_study("attention-decoder-faster", "and it trains faster", "R0 R1", "speech-decoder"),
+    Entry("attention-decoder-faster", "and it trains faster", ("R0", "R1"), benchmark="benchmarks/decoders.py"),
     _by_study("metrics-agree", "the three similarities rise together", "R2", "speech-decoder"),
     _by_study("metric-order", "cosine > Jaccard > Damerau–Levenshtein", "R1", "speech-decoder"),
     _by_identity("cosine-semantic", "cosine similarity captures meaning", "R1"),
@@ -127,6 +132,8 @@ def standings(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[S
     found = []
     for entry in LEDGER:
         command = f"tiebreak run {entry.study}" if entry.study in built else None
+        if entry.benchmark is not None:
+            command = f"python {entry.benchmark}"
         if entry.identity:
             outcome = outcomes[entry.id]
             found.append(Standing(entry, outcome.verdict, outcome, command))
