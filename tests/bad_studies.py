@@ -102,10 +102,11 @@ WRONG_TYPES = {
     ),
     "missing side": Bad(compared({"a": "pool"}), "comparisons[1].b: this key is required"),
     "kind of comparison": Bad(
-        compared({"kind": "par"}), "comparisons[1]: kind should be 'pair', 'interaction' or 'setting'"
+        compared({"kind": "par"}),
+        "comparisons[1]: kind should be 'pair', 'interaction', 'setting', 'order' or 'agreement'",
     ),
     "kind of optimiser": Bad(
-        {"optimiser": {"kind": "sdg"}}, "optimiser.kind: should be 'sgd', 'adam' or 'adamw', not 'sdg'"
+        {"optimiser": {"kind": "sdg"}}, "optimiser.kind: should be 'sgd', 'sgd-summed', 'adam' or 'adamw', not 'sdg'"
     ),
     "expectation of a claim": Bad(claim(expect="c"), "claims[1].expect: should be 'a', 'b' or 'same', not 'c'"),
     "name with a space": Bad(

@@ -90,7 +90,7 @@ def test_the_designs_of_a_file_are_built_with_our_dropout(nets: Path) -> None:
         ("def small(shape): return 3", "should build an nn.Module, not int"),
         ("small = nn.Linear", "design 'small': TypeError: .*out_features"),
         ("def small(shape): return nn.Flatten()", "has no parameters to train"),
-        ("def small(shape): return nn.Sequential(nn.Flatten(), nn.Linear(784, 7))", r"gave \(2, 7\) for 2 images"),
+        ("def small(shape): return nn.Sequential(nn.Flatten(), nn.Linear(784, 7))", r"gave \(2, 7\) for 2 examples"),
         (
             "def small(shape): return nn.Sequential(nn.Dropout2d(), nn.Flatten(), nn.Linear(784, 2))",
             "0 is an nn.Dropout2d",

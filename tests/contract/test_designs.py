@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tiebreak import catalog, names
 from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.models.fusing import why_not
 from tiebreak.models.interfaces import Design
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Split, select
@@ -158,6 +159,12 @@ def test_can_be_copied_saved_and_loaded(design: Design) -> None:
     values = [loss(design, each.eval(), split, weights) for each in (network, other, copied)]
     assert torch.equal(values[0], values[1])
     assert torch.equal(values[0], values[2])
+
+
+@every_design
+def test_its_runs_can_be_fused(design: Design) -> None:
+    network, shape = build(design, number=1)
+    assert why_not(network, shape) == ""
 
 
 @every_design
