@@ -27,14 +27,13 @@ OFTEN = "adam"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the costliest as slow."""
     for item in items:
-        if "test_fused_equals_loop" not in item.nodeid or not isinstance(item, pytest.Function):
+        if not isinstance(item, pytest.Function) or "test_fused_equals_loop" not in item.nodeid:
             continue
-        given = getattr(item, "callspec", None)
-        name = given.params.get("design", given.params.get("name")) if given is not None else None
+        given = item.callspec.params if hasattr(item, "callspec") else {}
+        name = str(given.get("design", given.get("name", "")))
         if name not in catalog.DESIGNS or catalog.DESIGNS[name].family == "classifier" or name in FIRST:
             continue
-        rule = given.params.get("rule", OFTEN) if given is not None else OFTEN
-        if item.originalname in COSTLY or rule != OFTEN:
+        if item.originalname in COSTLY or given.get("rule", OFTEN) != OFTEN:
             item.add_marker(pytest.mark.slow)
 
 
