@@ -264,7 +264,8 @@ def compare(
 def use(
     folder: FolderArgument,
     given: Annotated[
-        str, typer.Argument(metavar="INPUT", help="What to ask about: a picture file, a sentence, a beginning.")
+        str,
+        typer.Argument(metavar="INPUT", help="A picture or sound file, a sentence, a text to continue, a node."),
     ],
     arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
@@ -279,7 +280,7 @@ def use(
     words: Annotated[int | None, typer.Option(metavar="N", help="Texts: words at most, 100 unless given.")] = None,
     sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: other draws.")] = None,
 ) -> None:
-    """Put a trained network of a results folder to work: classify a picture, translate a sentence, continue a text."""
+    """Put a trained network to work: classify a picture, transcribe a sound, translate a sentence, continue a text."""
     from tiebreak.report import listings
     from tiebreak.use import use as use_run
 

@@ -369,7 +369,7 @@ DATA: Mapping[str, DataName] = {
     "ljspeech": DataName(family="recogniser", line="LJ Speech 1.1, 13,100 clips of one reader, 24 hours"),
     "spoken-ljspeech": DataName(family="recogniser", line="the transcripts of LJ Speech, spoken by a synthesiser"),
 }
-OWN_DATA = "your own data is a path with a slash, such as ./images"
+OWN_DATA = "your own data is a path with a slash, such as ./images or ./pairs.tsv"
 
 HYPERS: Mapping[str, Hyper] = {
     "lr": Hyper(default=0.01, low=0.0, high=1e9, line="learning rate"),

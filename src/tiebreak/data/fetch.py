@@ -163,7 +163,7 @@ def joint_checksum(files: Mapping[str, Checked]) -> str:
 def check_fetchable(source: Source) -> None:
     """Raise one line that says what to do instead where there is nothing to download."""
     if not source.files:
-        raise TiebreakError(f"{source.name} needs no download: it comes with `pip install 'tiebreak[embedded]'`")
+        raise TiebreakError(f"{source.name} needs no download: `pip install 'tiebreak[embedded]'` brings it")
     if not _fetchable(source):
         filenames = " and ".join(file.filename for file in source.files)
         raise TiebreakError(
