@@ -4,9 +4,10 @@ import io
 import json
 from dataclasses import replace
 
+import numpy as np
 from rich.console import Console
 
-from tiebreak.reply import Answer, Reply
+from tiebreak.reply import Answer, Looks, Reply
 from tiebreak.report import listings
 from tiebreak.scores import compare_scores
 from tiebreak.stats import Compared
@@ -117,3 +118,12 @@ def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() ->
     assert lines[0].startswith("se [31mven")
     assert lines[-2:] == ["and 2 more", "asked: pool (seed 0)"]
     assert "\x1b" not in file.getvalue()
+
+
+def test_where_a_network_looked_is_a_map_of_letters() -> None:
+    file, console = screen()
+    looks = Looks(
+        weights=np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.3]], np.float32), rows=("a", "\x1b"), columns=("x", "y", ">")
+    )
+    listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", looks=looks), "plain")
+    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "asked: plain; read as 'xy'"]

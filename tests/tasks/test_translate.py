@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 import tiny
 from tiebreak import api, catalog, names
+from tiebreak.data import characters
 from tiebreak.data.pairs import PairData
 from tiebreak.errors import TiebreakError
-from tiebreak.models.interfaces import END, PADDING, START, Sentences
+from tiebreak.models.interfaces import END, PADDING, START, UNKNOWN, Sentences
 from tiebreak.resolve import complete
 from tiebreak.study import Study
 from tiebreak.tasks.interface import Known
@@ -76,6 +77,10 @@ def test_tensors_are_shifted_and_padded(data: PairData) -> None:
     assert split["source"][0, len(source)] == END
     assert (split["given"][:, 1:] != END).all(), "the end is never given, only wanted"
     assert ((split["wanted"] == PADDING).sum(dim=1) + (split["wanted"] != PADDING).sum(dim=1) == 4).all()
+
+
+def test_data_and_networks_mean_the_same_by_the_special_symbols() -> None:
+    assert (PADDING, START, END, UNKNOWN) == (characters.PAD, characters.SOS, characters.EOS, characters.UNK)
 
 
 def test_the_loss_is_the_mean_over_real_symbols(data: PairData) -> None:

@@ -59,7 +59,6 @@ class CorpusData:
     words: tuple[str, ...]  # the vocabulary: words[i] is what number i means
     level: Level
     marks: bool = False  # punctuation marks are words of their own
-    class_names: tuple[str, ...] = ()  # a corpus has none
     checksum: str  # sha256 of its file; of a list, where there are several; of the text, where there is no file
     official: bool | None  # None: no checksum is published to compare with
     licence: str

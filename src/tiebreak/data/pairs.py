@@ -61,7 +61,6 @@ class PairData:
     source_symbols: tuple[str, ...]  # the characters of the training sources, sorted
     target_symbols: tuple[str, ...]
     languages: tuple[str, str]
-    class_names: tuple[str, ...] = ()
     checksum: str  # sha256 of its file; of a list, where there are several
     official: bool | None
     licence: str

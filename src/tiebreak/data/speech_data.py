@@ -36,7 +36,6 @@ class SpeechData:
     mels: int = MELS
     normalised: bool = True
     synthetic: bool = False
-    class_names: tuple[str, ...] = ()
     checksum: str
     official: bool | None = None
     licence: str = ""
