@@ -1,6 +1,6 @@
 """Does the attention decoder train faster than the LSTM decoder? Both alone, in turns, on the same batches of noise.
 
-    python benchmarks/decoders.py [--device cuda] [--frames 2754] [--batch 64] [--rounds 12] [--save]
+    python benchmarks/decoders.py [--device cuda] [--precision tf32] [--frames 2754] [--batch 64] [--rounds 12] [--save]
 
 What decides the claim attention-decoder-faster of R0 and R1. One run of each design, as `tiebreak` trains a run alone
 (torch's own LSTM kernel, no fusing): whole training steps with AdamW, at the published sizes unless told otherwise. The
@@ -49,6 +49,7 @@ def seconds(network: nn.Module, optimiser: torch.optim.Optimizer, batch: Split, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--precision", default="float32", choices=("float32", "tf32"), help="on a GPU")
     parser.add_argument("--frames", type=int, default=2754)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=12)
@@ -56,6 +57,7 @@ def main() -> None:
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     torch.set_num_threads(1 if given.device == "cpu" else torch.get_num_threads())
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = given.precision == "tf32"
     generator = torch.Generator().manual_seed(0)
     shape = Clips(mels=80, frames=given.frames, symbols=35, length=LENGTH)
     batch = {
@@ -84,12 +86,12 @@ def main() -> None:
     )
     if given.save:
         row = {
-            "benchmark": "decoders", "case": f"frames {given.frames}, batch {given.batch}", "n": 1,
+            "benchmark": "decoders", "case": f"frames {given.frames}, batch {given.batch}, {given.precision}", "n": 1,
             "ours_ms": round(ours, 2), "peer": "speech-lstm", "peer_ms": round(peer, 2), "ratio": round(ratio, 4),
             "low": round(low, 4), "high": round(high, 4), "rounds": len(logs), "verdict": holds,
         }  # fmt: skip
         name = torch.cuda.get_device_name() if given.device == "cuda" else ""
-        print(timing.save(f"decoders-{given.device}", [row], device=name))
+        print(timing.save(f"decoders-{given.device}-{given.precision}", [row], device=name))
 
 
 if __name__ == "__main__":

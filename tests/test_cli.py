@@ -226,12 +226,20 @@ def test_a_bad_option_is_one_line_and_code_2(
         ["run", "pooling", "--sedes", "1"],
         ["plan", "pooling", "--seeds", "many"],
         ["run", "pooling", "--strategy", "fast"],
+        ["run", "pooling", "--precision", "fp8"],
         ["data"],
     ],
     ids=" ".join,
 )
 def test_a_command_that_cannot_be_understood_is_code_2(arguments: list[str], tiebreak: Tiebreak) -> None:
     assert tiebreak(*arguments).code == 2
+
+
+def test_reduced_precision_on_a_cpu_is_one_line_and_nothing_is_made(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    done = tiebreak("run", "pooling", "--quick", "--precision", "tf32", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert done.err == "tiebreak: precision tf32 is a GPU's (--device cuda); a CPU computes in float32\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_missing_data_is_code_2_with_advice(tiebreak: Tiebreak, tmp_path: Path) -> None:

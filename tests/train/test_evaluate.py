@@ -49,6 +49,19 @@ def test_the_batch_size_does_not_matter(data: Path, monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(parts[1][name], values, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("numbers", "size"), [(1 << 23, 96), (10 * 785, 10), (785 * 7 - 1, 6), (1, 1)])
+def test_large_examples_are_evaluated_a_few_at_a_time(
+    data: Path, monkeypatch: pytest.MonkeyPatch, numbers: int, size: int
+) -> None:
+    run = one_run(data)
+    network, split = network_of(run, data), split_of(run, data, "train")
+    assert sum(values[0].numel() for values in split.values()) == 28 * 28 + 1
+    whole = evaluate(TASK, network, split)
+    monkeypatch.setattr(module, "NUMBERS", numbers)
+    assert module.at_once(TASK, split, 96) == size
+    assert evaluate(TASK, network, split)[0] == pytest.approx(whole[0], rel=1e-6)
+
+
 def test_the_network_is_left_as_it_was_and_dropout_is_off(data: Path) -> None:
     run = one_run(data)
     network, split = network_of(run, data).train(), split_of(run, data, "val")

@@ -142,6 +142,26 @@ def test_programs_are_made_once_and_their_seconds_told_once(data: Path, monkeypa
     assert len(made) == 3
 
 
+def test_one_program_evaluates_all_splits_that_are_not_small(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def counted(*arguments: Any, **more: Any) -> Any:
+        made.append(1)
+        return make_program(*arguments, **more)
+
+    monkeypatch.setattr(fused, "make_program", counted)
+    monkeypatch.setattr(fused, "EVALUATED", 20)
+    runs = runs_of(data, 2)
+    trainer, _, _ = begun(runs, data)
+    split = train_split(runs, data)
+    for size in (96, 41, 20):
+        (_, outcomes), _ = trainer.evaluate({name: values[:size] for name, values in split.items()})
+        assert all(len(values) == size for values in outcomes.values())
+    assert len(made) == 1
+    trainer.evaluate({name: values[:19] for name, values in split.items()})
+    assert len(made) == 2
+
+
 def test_progress_is_told(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fused, "TICK_SECONDS", -1.0)
     runs, told = runs_of(data, 2), list[tuple[float, int]]()

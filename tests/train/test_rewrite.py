@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tiebreak.train.trace import Trace, leaves_of, trace
 
 pytest.importorskip("triton", reason="triton is not installed: it comes with CUDA")
 from tiebreak.layers.product import OP
+from tiebreak.train import rewrite as module
 from tiebreak.train.rewrite import rewrite
 
 aten = torch.ops.aten
@@ -99,6 +101,33 @@ def test_other_updates_stay_and_their_products_are_ours() -> None:
     traced.graph(*leaves_of(*arguments))
     for name, values in arguments[0]["params"].items():
         torch.testing.assert_close(values, wanted["params"][name])
+
+
+@pytest.fixture(name="allow")
+def _allow() -> Iterator[Callable[[], None]]:
+    """Allow TF32, until the test is over; `monkeypatch` cannot restore this attribute."""
+
+    def allow() -> None:
+        torch.backends.cuda.matmul.allow_tf32 = True
+
+    before = torch.backends.cuda.matmul.allow_tf32
+    yield allow
+    torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def test_where_tf32_is_allowed_large_products_are_left_to_torch(
+    monkeypatch: pytest.MonkeyPatch, allow: Callable[[], None]
+) -> None:
+    """Of the five products of `plain`, two have 6 x 4 x 5 multiplications (along w), three have 6 x 5 x 2."""
+    monkeypatch.setattr(module, "LARGE", 6 * 4 * 5)
+    traced = trace(plain, *begun())
+    assert len(rewrite(traced.graph)) == 2
+    assert aten.bmm.default not in targets(traced)
+    allow()
+    traced = trace(plain, *begun())
+    assert len(rewrite(traced.graph)) == 1  # v's
+    assert targets(traced).count(aten.bmm.default) == 2
+    assert targets(traced).count(OP) == 2
 
 
 def test_double_precision_is_left_to_torch() -> None:

@@ -59,6 +59,15 @@ def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
     assert Machine(workers=3).processes() == 3
 
 
+def test_reduced_precision_is_for_a_gpu() -> None:
+    assert Machine(device="cuda", precision="tf32").place == "cuda, tf32"
+    assert Machine(device="cuda").place == "cuda"
+    with pytest.raises(
+        TiebreakError, match=r"^precision tf32 is a GPU's \(--device cuda\); a CPU computes in float32$"
+    ):
+        Machine(precision="tf32")
+
+
 @pytest.mark.parametrize(
     ("record", "evaluations", "wanted"),
     [

@@ -76,7 +76,7 @@ class Workers:
                     yield ended(run, answer.get("failed", ""))
             else:
                 base = {"threads": 1, "runs": len(runs), "loop_ms": 1.0, "fits": 100}
-                yield Measured(choice=Choice(cohort=runs[0].cohort, device=job.device, **{**base, **answer}))
+                yield Measured(choice=Choice(cohort=runs[0].cohort, device=job.place, **{**base, **answer}))
 
     def trained(self) -> list[tuple[str, list[tuple[str, int]]]]:
         """The training jobs: strategy, and the runs."""
@@ -179,6 +179,17 @@ def test_another_device_is_measured_anew(do: Any, tmp_path: Path) -> None:
     workers, _ = do(slower, seeds=4, device="cuda")
     assert workers.measured() == ["cnn-pool", "cnn-strided"]
     assert {device: choice.strategy for device, choice in choices(tmp_path).items()} == {"cpu": "fused", "cuda": "loop"}
+
+
+def test_another_precision_is_measured_anew_and_every_job_has_it(do: Any, tmp_path: Path) -> None:
+    do(fused, seeds=2, device="cuda")
+    workers, _ = do(slower, seeds=4, device="cuda", precision="tf32")
+    assert workers.measured() == ["cnn-pool", "cnn-strided"]
+    assert {job.precision for job in workers.jobs} == {"tf32"}
+    assert {place: choice.strategy for place, choice in choices(tmp_path).items()} == {
+        "cuda": "fused",
+        "cuda, tf32": "loop",
+    }
 
 
 @pytest.mark.parametrize(("seeds", "strategy"), [(1, "auto"), (1, "loop"), (2, "loop")])

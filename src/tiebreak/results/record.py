@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 Status = Literal["done", "diverged", "failed"]
+Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
 Outcomes = Mapping[str, npt.NDArray[Any]]
 
@@ -66,12 +67,17 @@ class CheckpointRecord:
     sha256: str
 
 
+def place_of(device: str, precision: Precision) -> str:
+    """A device and how precisely it computes, as choices and provenance name it: times are of both."""
+    return device if precision == "float32" else f"{device}, {precision}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Choice:
     """How the runs of a cohort are trained on a device: measured once and kept, so that resuming changes nothing."""
 
     cohort: str
-    device: str
+    device: str  # as `place_of` names it
     strategy: Strategy
     threads: int
     runs: int  # with how many the times were measured

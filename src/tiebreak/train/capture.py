@@ -42,6 +42,7 @@ class Captured:
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = torch._inductor.compile(traced.graph, inputs) if compiled else traced.graph
+        self._pool: Any = torch.cuda.graph_pool_handle()  # its graphs never run at once: they share their memory
         self._graphs = {count: self._capture(count) for count in (steps, 1)}
 
     def advance(self, feed: Feed, first: int, steps: int) -> int:
@@ -76,7 +77,7 @@ class Captured:
             values.copy_(before)
         del saved
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with torch.cuda.graph(graph, pool=self._pool):
             results = [self._step(at) for at in range(count)]
         return graph, results[-1]
 

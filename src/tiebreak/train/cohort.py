@@ -42,8 +42,8 @@ def begin(job: Job, runs: list[Run] | None = None) -> Work:
         )
     design = catalog.find_design(first.design, job.designs_from, names.TASKS[first.task].family)
     device = torch.device(job.device)
-    if device.type == "cuda":  # the same precision whatever the strategy; recorded with every run
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    if device.type == "cuda":  # the same whatever the strategy; recorded with every run
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job.precision == "tf32"
     states = []
     for run in reversed(runs):  # the first run's network is the one that stays
         network = design.network(task.shape(data), run.build, stream(run.seed, "init")).to(device)

@@ -20,6 +20,7 @@ Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[Any]]]  # metrics, an
 
 PLAIN: Mapping[str, Scalar] = MappingProxyType({})  # evaluated as the task does without options
 BATCH = 500  # for evaluation only: it cannot change what is measured
+NUMBERS = 1 << 23  # of a batch, at most: a clip of half a minute has 220,000
 
 
 def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Scalar] = PLAIN) -> Evaluation:
@@ -32,7 +33,7 @@ def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Sca
     task = task.under(how)
     examples = count(task, split)
     parts: dict[str, list[npt.NDArray[np.float32]]] = {}
-    size = 1 if task.ordered else BATCH
+    size = 1 if task.ordered else at_once(task, split, BATCH)
     with torch.no_grad(), from_zeros(network):
         for start in range(0, examples, size):
             batch = select(task, split, partial(_part, start=start, size=size))
@@ -42,6 +43,12 @@ def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Sca
                 carry_on(network)
     outcomes = {name: np.concatenate(values) for name, values in parts.items()}
     return task.score(outcomes)
+
+
+def at_once(task: Task, split: Split, most: int) -> int:
+    """How many examples of a split to evaluate at a time: `most`, or fewer if they are large."""
+    each = sum(values[0].numel() for name, values in split.items() if name not in task.shared)
+    return max(1, min(most, NUMBERS // max(1, each)))
 
 
 def _part(values: Tensor, start: int, size: int) -> Tensor:

@@ -22,7 +22,7 @@ from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.names import Scalar
 from tiebreak.runs import Run, evaluation_key
 from tiebreak.tasks.interface import Split, Task, count, select
-from tiebreak.train.evaluate import PLAIN, Evaluation
+from tiebreak.train.evaluate import PLAIN, Evaluation, at_once
 from tiebreak.train.feed import Feed, epoch_feed, mapped
 from tiebreak.train.loop import TICK_SECONDS, Tick
 from tiebreak.train.program import Program, make_program
@@ -32,6 +32,7 @@ from tiebreak.train.trace import make_outcomes, make_step
 STEPS = 10  # in one replay of a CUDA graph: with more, little is gained
 COMPILED = 10_000  # steps from which on the seconds of compiling should be won back: an estimate
 PRECISION = "float32, matrix products as three TF32 products"
+REDUCED = "TF32 for large matrix products, the others as three TF32 products"
 EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
 
 
@@ -113,13 +114,15 @@ class Fused:
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it.
 
+        The size is the same for all splits that are not smaller, so that one program serves them.
+
         Examples that have an order go one at a time, and what is carried from one to the next starts at zero.
         """
         self._network.eval()
         task = self._task.under(how)
         examples = count(task, split)
-        parts = examples if task.ordered else -(-examples // EVALUATED)
-        size = -(-examples // parts)
+        size = 1 if task.ordered else min(examples, at_once(task, split, EVALUATED))
+        parts = -(-examples // size)
         program = self._evaluating_program(how, select(task, split, lambda values: values[:size]))
         for values in self._carried.values():
             values.zero_()
@@ -142,7 +145,8 @@ class Fused:
         """How precise the products are on a GPU."""
         if self._device.type == "cpu":
             return {}
-        return {"precision": PRECISION, "compiled": "yes" if self._compiled else "no"}
+        precision = REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
+        return {"precision": precision, "compiled": "yes" if self._compiled else "no"}
 
     def setup_seconds(self) -> float:
         """Seconds spent on tracing, compiling and capturing since the last call."""

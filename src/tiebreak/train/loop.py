@@ -54,8 +54,9 @@ class Loop:
 
     def provenance(self) -> dict[str, str]:
         """How precise the products are on a GPU."""
-        on_gpu = any(values.is_cuda for values in self._state.params.values())
-        return {"precision": "float32, TF32 off"} if on_gpu else {}
+        if not any(values.is_cuda for values in self._state.params.values()):
+            return {}
+        return {"precision": "TF32" if torch.backends.cuda.matmul.allow_tf32 else "float32, TF32 off"}
 
     def setup_seconds(self) -> float:
         """A loop needs no preparation."""

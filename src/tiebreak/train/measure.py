@@ -50,7 +50,7 @@ def measure(job: Job) -> Iterator[Message]:
     yield Measured(
         choice=Choice(
             cohort=cohort_key(runs[0]),
-            device=job.device,
+            device=job.place,
             strategy=strategy,
             threads=torch.get_num_threads(),
             runs=fused[1] if fused else 1,

@@ -14,8 +14,10 @@ from tiebreak.results.record import (
     EpochRecord,
     ExhibitRecord,
     FinalRecord,
+    Precision,
     RunRecord,
     Strategy,
+    place_of,
 )
 
 
@@ -36,6 +38,12 @@ class Job:
     designs_from: str | None = None
     checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, best first
     examples: tuple[int, ...] = ()
+    precision: Precision = "float32"
+
+    @property
+    def place(self) -> str:
+        """Where it is done, as records name it."""
+        return place_of(self.device, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,11 @@ aten = torch.ops.aten
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.expand.default, aten.permute.default)
 
 
+# Multiplications of one run's product from which on the library's kernel, where it may use TF32, is the faster one by
+# far (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.21 ms, ours 0.94). Between 1e7 and 1e8 neither was measured.
+LARGE = 1 << 26
+
+
 @dataclass(frozen=True)
 class Descent:
     """An update that is left to `descend`: which input is the parameter, which outputs a, b and rate begin at."""
@@ -22,7 +27,10 @@ class Descent:
 
 
 def rewrite(graph: GraphModule) -> list[Descent]:
-    """Have a traced graph use our product. SGD steps along a product are taken out; their factors come out last."""
+    """Have a traced graph use our product. SGD steps along a product are taken out; their factors come out last.
+
+    Where TF32 is allowed, large products are left to the library.
+    """
     nodes = graph.graph
     inputs = [node for node in nodes.nodes if node.op == "placeholder"]
     output = next(node for node in nodes.nodes if node.op == "output")
@@ -45,7 +53,7 @@ def rewrite(graph: GraphModule) -> list[Descent]:
     output.args = (results,)
     nodes.eliminate_dead_code()
     for node in list(nodes.nodes):
-        if node.target is aten.bmm.default and node.meta["val"].dtype == torch.float32:
+        if node.target is aten.bmm.default and _ours(node):
             with nodes.inserting_before(node):
                 ours = nodes.call_function(OP, node.args)
             node.replace_all_uses_with(ours)
@@ -61,8 +69,14 @@ def _product_of(gradient: Node) -> Node | None:
         if len(node.users) > 1 or not isinstance(node.args[0], Node):
             return None
         node = node.args[0]
-    whole = node.target is aten.bmm.default and len(node.users) == 1 and node.meta["val"].dtype == torch.float32
-    return node if whole else None
+    return node if node.target is aten.bmm.default and len(node.users) == 1 and _ours(node) else None
+
+
+def _ours(product: Node) -> bool:
+    """Whether a batched product is for our kernel."""
+    (_, rows, columns), inner = product.meta["val"].shape, product.args[0].meta["val"].shape[2]  # type: ignore[union-attr]
+    large = rows * columns * inner >= LARGE and torch.backends.cuda.matmul.allow_tf32
+    return product.meta["val"].dtype == torch.float32 and not large
 
 
 def _same_layout(param: Node, gradient: Node, found: Node) -> bool:

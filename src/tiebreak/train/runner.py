@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tiebreak.results.record import CheckpointRecord, Choice, Strategy
+from tiebreak.errors import TiebreakError
+from tiebreak.results.record import CheckpointRecord, Choice, Precision, Strategy, place_of
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.results.telling import to_show
@@ -35,6 +36,17 @@ class Machine:
     workers: int | None = None  # None: one per core on the CPU, one on a GPU
     data_dir: Path | None = None
     strategy: Wanted = "auto"  # auto: the faster one, measured once per cohort
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse what no device can do."""
+        if self.precision != "float32" and self.device == "cpu":
+            raise TiebreakError(f"precision {self.precision} is a GPU's (--device cuda); a CPU computes in float32")
+
+    @property
+    def place(self) -> str:
+        """Where training happens, as records name it."""
+        return place_of(self.device, self.precision)
 
     def processes(self) -> int:
         """How many worker processes to start."""
@@ -108,7 +120,7 @@ class _Driver:
 
     def choice(self, cohort: str) -> Choice | None:
         """How the cohort was measured on this device, if it was."""
-        return self._choices.get((cohort, self._machine.device))
+        return self._choices.get((cohort, self._machine.place))
 
     def measure(self, groups: Cohorts) -> list[RunEnded]:
         """Time the strategies of every cohort that needs it, one at a time, so that nothing disturbs the clock.
@@ -188,6 +200,7 @@ class _Driver:
             folder=str(self._folder),
             data_dir=str(machine.data_dir.resolve()) if machine.data_dir else None,
             device=machine.device,
+            precision=machine.precision,
             designs_from=self._plan.designs_from,
             checkpoints=tuple(self._resumable(run) for run in runs),
             **more,

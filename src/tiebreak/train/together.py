@@ -194,7 +194,7 @@ class Together:
             epoch=self._work.states[row].epoch,
             reason=reason,
             provenance={
-                "device": str(self._work.device),
+                "device": self._job.place,
                 "strategy": self._job.strategy,
                 "runs": str(len(self._work.runs)),
                 "ms_per_step": f"{1000 * self._seconds / max(1, self._steps):.4g}",
