@@ -12,7 +12,6 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.errors import TiebreakError
+from tiebreak.processes import python
 
 RATE = 22_050
 CHUNK = 50  # utterances of one process; another number gives other samples
@@ -60,7 +60,7 @@ def speak_chunk(chunk: Sequence[Utterance]) -> list[NDArray[np.int16]]:
     """The samples of a few utterances, spoken one after the other by a process of their own."""
     _library()
     done = subprocess.run(
-        [sys.executable, "-m", "tiebreak.data.espeak_process"],
+        python("tiebreak.data.espeak_process"),
         input=json.dumps([astuple(utterance) for utterance in chunk]).encode(),
         capture_output=True,
         check=False,

@@ -22,7 +22,9 @@ from tiebreak.data.ljspeech import load_ljspeech, load_spoken
 from tiebreak.data.mel import log_mel, spec_augment
 from tiebreak.data.numbers import load_numbers
 from tiebreak.data.own import find_own
+from tiebreak.data.pictures import printable
 from tiebreak.data.speech_data import SpeechData
+from tiebreak.data.telling import Telling
 from tiebreak.data.transcripts import load_transcripts
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.names import OWN_DATA, is_path
@@ -38,9 +40,10 @@ def load(
     """The speech data set called `name`, or the user's own at the path `name`.
 
     `limit` takes only so many of the first utterances of the two LJ Speech sets; `progress` hears how many clips are
-    done whenever features have to be made.
+    done whenever features have to be made; without it, standard error does.
     """
-    return replace(_load(name, data_dir, limit), progress=progress)
+    told = progress or Telling(f"{printable(name)}: making features, kept for the next time; clips done")
+    return replace(_load(name, data_dir, limit), progress=told)
 
 
 def _load(name: str, data_dir: Path | None, limit: int | None) -> SpeechData:

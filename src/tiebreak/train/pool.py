@@ -5,7 +5,6 @@ from __future__ import annotations
 import queue
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import IO, Self
 
 from tiebreak.errors import TiebreakError
+from tiebreak.processes import python
 from tiebreak.train.messages import Job, Message, decode, encode_job
 
 Worker = subprocess.Popen[str]
@@ -80,8 +80,7 @@ class Pool:
 
 
 def _start(lines: Lines) -> Worker:
-    command = [sys.executable, "-m", "tiebreak.train.worker"]
-    worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    worker = subprocess.Popen(python("tiebreak.train.worker"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     threading.Thread(target=_read, args=(worker, lines), daemon=True).start()
     return worker
 
