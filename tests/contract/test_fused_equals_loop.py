@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from families import FAMILIES, family_of, floats, task_of
+from families import FAMILIES, family_of, floats, options_of, task_of
 from torch import Tensor
 from torch.func import vmap
 from twins import (
@@ -30,8 +30,9 @@ from twins import (
     train,
 )
 
+from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
-from tiebreak.layers.dropout import drop, dropouts, step_keys
+from tiebreak.layers.dropout import drop, dropouts, keyed, step_keys
 from tiebreak.models.interfaces import Design, Images
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.runs import Run
@@ -125,7 +126,7 @@ class Recording:
         return getattr(self._task, name)
 
     def loss(self, network: Any, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
-        keys = [layer.key.clone() for layer in dropouts(network)]
+        keys = [layer.key.clone() for layer in keyed(network).values()]
         self.seen.append((dict(batch), weights.clone(), {k: v.clone() for k, v in hypers.items()}, keys))
         return self._task.loss(network, batch, weights, hypers)
 
@@ -135,7 +136,7 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
     split = split_of(design, EXAMPLES, torch.float32)
     begun = begin(design, runs, torch.float32)
     network = begun.networks[0]
-    names = [name for name, layer in network.named_modules() if layer in dropouts(network)]
+    names = list(keyed(network))
     for epoch in range(2):
         shuffled = not task_of(design).ordered
         feed = epoch_feed(network, runs, begun.states, EXAMPLES, torch.float32, shuffled=shuffled)
@@ -207,6 +208,20 @@ def test_fifty_steps_in_float64_are_the_loops(design: Design, rule: str) -> None
         assert apart(tensors(mine), tensors(theirs)) <= 1e-10
         assert apart(mine.params, start.params) == 0.0 or apart(mine.params, start.params) > 1e-4  # it has moved
     assert apart(fused.states[4].params, begin(design, runs).states[4].params) == 0.0  # with a learning rate of 0
+
+
+@pytest.mark.parametrize("name", ["speech-lstm", "speech-attention"])
+def test_what_training_hides_is_hidden_alike(name: str) -> None:
+    design = catalog.DESIGNS[name]
+    runs = grid(design, "adam", build={**options_of(design), "augment": 2})[:3]
+    split = split_of(design, EXAMPLES, torch.float64)
+    looped, fused, plain = begin(design, runs), begin(design, runs), begin(design, grid(design, "adam")[:3])
+    wanted, found, seen = (train(begun, split, 2, fused=begun is fused) for begun in (looped, fused, plain))
+    assert found == [pytest.approx(losses, rel=1e-10) for losses in wanted]
+    assert seen[0] != pytest.approx(wanted[0], rel=1e-6)
+    for mine, theirs in zip(fused.states, looped.states, strict=True):
+        assert apart(tensors(mine), tensors(theirs)) <= 1e-10
+        assert "key" not in str(list(theirs.buffers))  # it comes with every step, and is no state
 
 
 @two_rules

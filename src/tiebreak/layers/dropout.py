@@ -55,21 +55,34 @@ def step_keys(run_key: int, first_step: int, steps: int, layers: int) -> Tensor:
     return mix(keys[:, None] ^ layer[None, :])
 
 
+def hashed(count: int, key: Tensor) -> Tensor:
+    """Random bits, int32 [count]; `key` is one entry of `step_keys`."""
+    return stir(_counters(count, key.device) ^ key)
+
+
 def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
     """Zero a share `rate` of x and scale the rest by 1/(1-rate); `key` is one entry of `step_keys`."""
-    keep = stir(_counters(x.numel(), x.device) ^ key) >= rate * 2.0**32 - 2.0**31
+    keep = hashed(x.numel(), key) >= rate * 2.0**32 - 2.0**31
     return x * (keep / (1 - rate)).view(x.shape)
 
 
-class Dropout(nn.Module):
-    """The layer. Its key and rate are buffers, so that one run sets them and a cohort stacks them."""
+class Keyed(nn.Module):
+    """A layer that draws random numbers. Its key is a buffer, so that one run sets it and a cohort stacks it."""
 
     key: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("key", torch.zeros((), dtype=torch.int32), persistent=False)
+
+
+class Dropout(Keyed):
+    """The layer. Its rate is a buffer for the same reason."""
+
     rate: Tensor
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        self.register_buffer("key", torch.zeros((), dtype=torch.int32), persistent=False)
         self.register_buffer("rate", torch.tensor(rate), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -77,9 +90,14 @@ class Dropout(nn.Module):
         return drop(x, self.rate, self.key) if self.training else x
 
 
+def keyed(module: nn.Module) -> dict[str, Keyed]:
+    """The layers of a network that draw, by name, in the order that numbers them."""
+    return {name: layer for name, layer in module.named_modules() if isinstance(layer, Keyed)}
+
+
 def dropouts(module: nn.Module) -> list[Dropout]:
-    """The dropout layers of a network in the order that numbers them."""
-    return [layer for layer in module.modules() if isinstance(layer, Dropout)]
+    """The dropout layers of a network."""
+    return [layer for layer in keyed(module).values() if isinstance(layer, Dropout)]
 
 
 def swap_dropout(network: nn.Module) -> None:

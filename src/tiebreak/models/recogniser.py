@@ -27,9 +27,11 @@ State = dict[str, Tensor]
 class Recogniser(nn.Module):
     """What the decoders share. A decoder has `write`, and `begin` for the state before the first symbol."""
 
-    def __init__(self, shape: Clips, width: int = 200, strides: int = 1, kind: str = "softmax") -> None:
+    def __init__(
+        self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0, kind: str = "softmax"
+    ) -> None:
         super().__init__()
-        self.encoder = Encoder(shape.mels, width, strides, kind)
+        self.encoder = Encoder(shape.mels, width, strides, kind, augment)
         self.embedding = nn.Embedding(shape.symbols, width)
         self.cross = Block(width, kind)
         self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, shape.symbols)
@@ -74,8 +76,8 @@ class Recogniser(nn.Module):
 class SpeechLstm(Recogniser):
     """The LSTM decoder."""
 
-    def __init__(self, shape: Clips, width: int = 200, strides: int = 1) -> None:
-        super().__init__(shape, width, strides)
+    def __init__(self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0) -> None:
+        super().__init__(shape, width, strides, augment)
         self.norm_embedding, self.lstm = nn.LayerNorm(width), Lstm(width, width)
 
     def begin(self, rows: Tensor) -> State:
@@ -96,8 +98,10 @@ class SpeechLstm(Recogniser):
 class SpeechAttention(Recogniser):
     """The attention decoder, which knows as many places as the longest target has."""
 
-    def __init__(self, shape: Clips, width: int = 200, strides: int = 1, kind: str = "softmax") -> None:
-        super().__init__(shape, width, strides, kind)
+    def __init__(
+        self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0, kind: str = "softmax"
+    ) -> None:
+        super().__init__(shape, width, strides, augment, kind)
         self.places = nn.Parameter(torch.rand(shape.length, width))
         self.norm_own, self.own = nn.LayerNorm(width), MultiHead(width, HEADS, bias="not-keys")
 
@@ -118,5 +122,5 @@ class SpeechAttention(Recogniser):
 class SpeechTaylor(SpeechAttention):
     """The same with Taylor attention in the encoder and towards what it heard, linear in the length of the clip."""
 
-    def __init__(self, shape: Clips, width: int = 200, strides: int = 1) -> None:
-        super().__init__(shape, width, strides, kind="taylor")
+    def __init__(self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0) -> None:
+        super().__init__(shape, width, strides, augment, kind="taylor")

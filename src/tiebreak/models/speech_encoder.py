@@ -10,7 +10,7 @@ supervision" (2023), made small.
 
 `frames` [B] says how many frames of each row are sound. Whatever follows is then no part of any sum: it is set to zero
 before each convolution, as the padding at a clip's end is, and no query looks at it. Without `frames` all of a row is
-sound, zeros included, as the reports had it.
+sound, zeros included, as the reports had it. `augment` hides so many stretches of time and of bands in training.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tiebreak.layers.heads import Memory, MultiHead
+from tiebreak.layers.hiding import Hide
 
 BLOCKS, HEADS, TAPS = 2, 2, 3
 SLOWEST = 3000.0  # frames: the longest wave of the positions, over 2 pi
@@ -30,8 +31,9 @@ SLOWEST = 3000.0  # frames: the longest wave of the positions, over 2 pi
 class Encoder(nn.Module):
     """Features [B, frames, mels] to memory [B, S, w], and which of it is sound [B, S], where `frames` says so."""
 
-    def __init__(self, mels: int, width: int, strides: int = 1, kind: str = "softmax") -> None:
+    def __init__(self, mels: int, width: int, strides: int = 1, kind: str = "softmax", augment: int = 0) -> None:
         super().__init__()
+        self.hide = Hide(augment) if augment else None
         self.first = nn.Conv1d(mels, width, TAPS, padding=1, stride=strides)
         self.second = nn.Conv1d(width, width, TAPS, padding=1, stride=2)
         self.blocks = nn.ModuleList(Block(width, kind) for _ in range(BLOCKS))
@@ -39,7 +41,8 @@ class Encoder(nn.Module):
 
     def forward(self, features: Tensor, frames: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """The memory that a decoder looks at."""
-        x, real = features.to(self.first.weight.dtype), None
+        heard = features if self.hide is None else self.hide(features, frames)
+        x, real = heard.to(self.first.weight.dtype), None
         for conv in (self.first, self.second):
             if frames is not None:
                 x = x.masked_fill(~_sound(x, frames)[..., None], 0.0)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.batchnorm import batchnorms
-from tiebreak.layers.dropout import Dropout, step_keys
+from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.runs import Run
 from tiebreak.streams import stream
 from tiebreak.train.optim import per_step
@@ -39,8 +39,8 @@ def epoch_feed(
         place: epoch_batches(place[0], place[1], examples, runs[0].batch, shuffled=shuffled) for place in set(places)
     }
     steps = len(batches[places[0]].indices)
-    drops = [name for name, layer in network.named_modules() if isinstance(layer, Dropout)]
-    keys = {place: step_keys(stream(place[0], "dropout"), place[2], steps, len(drops)) for place in set(places)}
+    drawing = list(keyed(network))
+    keys = {place: step_keys(stream(place[0], "dropout"), place[2], steps, len(drawing)) for place in set(places)}
     changing = [
         per_step(
             run.optimiser.kind,
@@ -53,7 +53,7 @@ def epoch_feed(
     indices = torch.stack([torch.from_numpy(batches[place].indices) for place in places], dim=1)
     weights = torch.stack([torch.from_numpy(batches[place].weights) for place in places], dim=1).to(like)
     every_key = torch.stack([keys[place] for place in places], dim=1)
-    buffers = {join(name, "key"): every_key[..., number].contiguous() for number, name in enumerate(drops)}
+    buffers = {join(name, "key"): every_key[..., number].contiguous() for number, name in enumerate(drawing)}
     buffers |= {join(name, "weights"): weights for name in batchnorms(network)}
     return {
         "indices": indices,

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.batchnorm import weigh_rows
-from tiebreak.layers.dropout import dropouts, step_keys
+from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.layers.fresh import fresh_buffers, renewing
 from tiebreak.names import Scalar
 from tiebreak.runs import Run
@@ -76,7 +76,7 @@ def train_pass(task: Task, network: nn.Module, run: Run, state: State, split: Sp
     batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch, shuffled=not task.ordered)
     steps = len(batches.indices)
     indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
-    layers = dropouts(network)
+    layers = list(keyed(network).values())
     keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
     hypers = hyper_tensors(run, like)
     course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs)

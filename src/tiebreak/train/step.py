@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from tiebreak.layers.batchnorm import BatchNorm
 from tiebreak.layers.carry import carried
-from tiebreak.layers.dropout import Dropout, dropouts
+from tiebreak.layers.dropout import Dropout, Keyed, dropouts
 from tiebreak.names import HYPERS
 from tiebreak.runs import Run
 from tiebreak.tasks.interface import Hypers, Network, Split, Task
@@ -72,7 +72,7 @@ def _set_by_step(network: nn.Module, buffer: str) -> bool:
     """Whether a buffer is set anew at every step, and so is no state."""
     layer, _, name = buffer.rpartition(".")
     owner = network.get_submodule(layer)
-    return isinstance(owner, Dropout) or (isinstance(owner, BatchNorm) and name == "weights")
+    return isinstance(owner, Keyed) or (isinstance(owner, BatchNorm) and name == "weights")
 
 
 def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], slots: Mapping[str, Slots]) -> None:
