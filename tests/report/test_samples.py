@@ -76,6 +76,13 @@ def test_without_a_reference_the_text_is_plain() -> None:
     assert "reference</span>" not in written
 
 
+def test_a_text_that_ends_at_once_is_told() -> None:
+    empty = np.asarray(["", "", ""])
+    evidence = changed(sample_findings.with_findings(), "samples", reference=empty, output=empty)
+    assert '<span class="muted">(nothing)</span>' in page(evidence)
+    assert ": (nothing)" in text(evidence)
+
+
 def test_one_prompt_continued_twice_is_two_examples() -> None:
     twice, empty = np.asarray(["once", "once"]), np.asarray(["", ""])
     evidence = changed(

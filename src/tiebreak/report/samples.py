@@ -112,7 +112,8 @@ def _whole(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
 
 
 def _output(arm: str, index: int, seed: int, reference: str, text: str) -> Output:
-    pieces = aligned(reference, text) if reference else [Piece(kind="same", text=visible(text))]
+    alone = [Piece(kind="same", text=visible(text))] if text else []
+    pieces = aligned(reference, text) if reference else alone
     return Output(arm=arm, index=index, seed=seed, pieces=_shortened(pieces), errors=_errors(reference, text))
 
 

@@ -143,7 +143,7 @@ class Language:
                 "input": np.asarray([corpus.join(beginning, data) for beginning in beginnings]),
                 "reference": np.asarray([""] * len(beginnings)),
                 "output": np.asarray(written),
-                "heading": np.asarray(["beginning", "", "goes on"]),
+                "heading": np.asarray(["beginning", "", "continuation"]),
             }
         }
 
