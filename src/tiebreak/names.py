@@ -99,9 +99,7 @@ _TRANSFORMER = {
 _SPEECH = {
     "width": Option(default=200, choices=(16, 32, 48, 64, 96, 128, 200, 256, 384), line="of embeddings and states"),
     "strides": Option(default=1, choices=(1, 2), line="of the first convolution; the second one's is 2"),
-    "augment": Option(
-        default=0, low=0, high=10, line="stretches of time and of bands hidden in training: SpecAugment"
-    ),
+    "augment": Option(default=0, low=0, high=10, line="stretches of time and of bands hidden in training: SpecAugment"),
 }
 
 DESIGNS: Mapping[str, DesignName] = {

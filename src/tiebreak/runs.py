@@ -97,15 +97,19 @@ def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
     first = {key: runs[0] for key, runs in groups.items()}
     found = {}
     for key, run in first.items():
-        options = [
-            {**other.build, **other.options, "batch": other.batch}
-            for other in first.values()
-            if other.design == run.design
-        ]
-        own = {**run.build, **run.options, "batch": run.batch}
-        apart = [name for name in own if any(other.get(name) != own[name] for other in options)]
+        own = _told_apart(run)
+        others = [_told_apart(other) for other in first.values() if other.design == run.design]
+        apart = [name for name in own if any(other.get(name) != own[name] for other in others)]
         found[key] = " ".join([run.design, *(f"{name}={own[name]}" for name in apart)])
     return found
+
+
+def _told_apart(run: Run) -> dict[str, Scalar]:
+    """What a reader can tell cohorts of one design by."""
+    rule = run.optimiser
+    return {
+        **run.build, **run.options, "batch": run.batch, "optimiser": rule.kind, "schedule": rule.schedule.kind
+    }  # fmt: skip
 
 
 class PlannedArm(Strict):

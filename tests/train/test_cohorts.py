@@ -102,6 +102,12 @@ def test_cohorts_of_one_design_are_called_by_what_differs() -> None:
     assert list(names.values()) == ["cnn-pool divisor=256", "cnn-pool divisor=255", "mlp"]
 
 
+def test_cohorts_that_differ_in_their_update_rule_only_are_called_by_it() -> None:
+    rules = [{"kind": kind} for kind in ("sgd", "adam")]
+    runs = [FIRST.model_copy(update={"optimiser": Optimiser.model_validate(rule)}) for rule in rules]
+    assert list(cohort_names(cohorts(runs)).values()) == ["cnn-pool optimiser=sgd", "cnn-pool optimiser=adam"]
+
+
 @pytest.mark.parametrize("wanted", ["auto", "fused", "loop"])
 @pytest.mark.parametrize("runs", [1, 2])
 def test_what_has_to_be_measured(wanted: Any, runs: int) -> None:
