@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal
 
 import pytest
@@ -68,3 +69,11 @@ def test_an_interval_that_was_cut_at_zero_is_open_there() -> None:
     assert "95 % interval -0.0300 to below 0 over" in sentence(PAIR, "a", "b", "accuracy", other, 0.005)
     none = Compared(difference=0.0, low=0.0, high=0.0, p_a_better=0.5, verdict="same", seeds=8)
     assert "95 % interval +0.0000 to +0.0000 over" in sentence(PAIR, "a", "b", "accuracy", none, 0.005)
+
+
+def test_a_clear_difference_of_too_few_seeds_says_why_it_is_undecided() -> None:
+    clear, open_ = result("undecided"), dataclasses.replace(result("undecided"), low=-0.01)
+    few = "over 8 paired seeds, at least 9 could decide)."
+    assert sentence(PAIR, "a", "b", "accuracy", clear, 0.005, least=9).endswith(few)
+    for item, least in ((clear, 8), (open_, 9), (result("a"), 9)):
+        assert sentence(PAIR, "a", "b", "accuracy", item, 0.005, least=least).endswith("over 8 paired seeds).")

@@ -9,17 +9,19 @@ from tiebreak.stats import Compared
 from tiebreak.study import Agreement, Comparison, Interaction, Order, Study
 
 
-def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float) -> str:
-    """What came of a comparison, with the evidence in brackets."""
+def sentence(
+    comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float, *, least: int = 0
+) -> str:
+    """What came of a comparison, with the evidence in brackets; `least`: the fewest seeds that can decide it."""
     if result.difference is None:
         return f"{a.replace(' - ', ' − ')} and {b.replace(' - ', ' − ')} share no finished seed yet."
-    evidence = _evidence(metric, result)
+    evidence = _evidence(metric, result, least)
     if isinstance(comparison, Interaction):
         return f"{_interaction(comparison, result, margin)} ({evidence})."
     if isinstance(comparison, Order):
-        return f"{_order(a, b, result, margin)} ({_evidence('difference', result)})."
+        return f"{_order(a, b, result, margin)} ({_evidence('difference', result, least)})."
     if isinstance(comparison, Agreement):
-        return f"{_agreement(comparison, result, margin)} ({_evidence('least rank correlation', result)})."
+        return f"{_agreement(comparison, result, margin)} ({_evidence('least rank correlation', result, least)})."
     if result.verdict == "same":
         return f"{a} and {b} are the same within ±{margin:g} ({evidence})."
     if result.verdict == "undecided":
@@ -28,14 +30,16 @@ def sentence(comparison: Comparison, a: str, b: str, metric: str, result: Compar
     return f"{winner} is better than {loser} ({evidence})."
 
 
-def _evidence(metric: str, result: Compared) -> str:
+def _evidence(metric: str, result: Compared, least: int) -> str:
     seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
     if result.low is None or result.high is None:
         return f"{metric} {result.difference:+.4f}, {seeds}"
     # stats.py cuts an interval at 0 where Holm's step settles the sign: such an end is open
     low = "above 0" if result.low == 0 < result.high else f"{result.low:+.4f}"
     high = "below 0" if result.low < 0 == result.high else f"{result.high:+.4f}"
-    return f"{metric} {result.difference:+.4f}, 95 % interval {low} to {high} over {seeds}"
+    clear = result.low > 0 or result.high < 0  # so that a reader will ask why it is undecided
+    few = f", at least {least} could decide" if clear and result.verdict == "undecided" and result.seeds < least else ""
+    return f"{metric} {result.difference:+.4f}, 95 % interval {low} to {high} over {seeds}{few}"
 
 
 def _interaction(item: Interaction, result: Compared, margin: float) -> str:

@@ -66,7 +66,8 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     samples = [_sample(tally, question) for question in questions]
     compared = stats.compare(samples, margin=study.margin)
     comparisons = tuple(
-        _comparison(tally, question, result) for question, result in zip(questions, compared, strict=True)
+        _comparison(tally, question, result, stats.least_seeds(len(questions)))
+        for question, result in zip(questions, compared, strict=True)
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
@@ -138,7 +139,7 @@ def _sample(tally: Tally, question: Question) -> stats.Sample:
     return stats.Sample(a=columns[0], b=columns[1], goal=goal, margin=margin)
 
 
-def _comparison(tally: Tally, question: Question, result: stats.Compared) -> ComparisonResult:
+def _comparison(tally: Tally, question: Question, result: stats.Compared, least: int) -> ComparisonResult:
     low, high = _examples(tally, question) or (None, None)
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
@@ -164,7 +165,7 @@ def _comparison(tally: Tally, question: Question, result: stats.Compared) -> Com
         seeds_needed=result.seeds_needed,
         examples_low=low,
         examples_high=high,
-        sentence=sentence(question.comparison, question.a, question.b, question.metric, result, margin),
+        sentence=sentence(question.comparison, question.a, question.b, question.metric, result, margin, least=least),
     )
 
 
