@@ -70,6 +70,24 @@ def timed(monkeypatch: pytest.MonkeyPatch, loop: float, fused: float) -> None:
     monkeypatch.setattr(module, "_time", clock)
 
 
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 5), (1.4, 5), (1.9, 4), (2.1, 3), (100.0, 3)])
+def test_long_rounds_are_fewer(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: int
+) -> None:
+    now, trained = 0.0, list[str]()
+
+    def clock(trainer: Any, split: Any) -> float:
+        nonlocal now
+        now += seconds if isinstance(trainer, Loop) else 0.0
+        trained.append(type(trainer).__name__)
+        return 0.01
+
+    monkeypatch.setattr(module, "_time", clock)
+    monkeypatch.setattr("tiebreak.train.measure.time.perf_counter", lambda: now)
+    choice_of(cohort_job(runs_of(data), tmp_path, data))
+    assert (trained.count("Loop"), trained.count("Fused")) == (rounds + 1, rounds + 1)  # both have warmed up
+
+
 def test_a_choice_says_what_was_measured(tmp_path: Path, data: Path) -> None:
     runs = runs_of(data)
     choice = choice_of(cohort_job(runs, tmp_path, data))
