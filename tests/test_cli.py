@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import tomli_w
+import torch
 
 import bad_studies
 import tiny
@@ -239,6 +240,16 @@ def test_reduced_precision_on_a_cpu_is_one_line_and_nothing_is_made(tiebreak: Ti
     done = tiebreak("run", "pooling", "--quick", "--precision", "tf32", "--out", tmp_path / "out")
     assert done.code == 2
     assert done.err == "tiebreak: precision tf32 is a GPU's (--device cuda); a CPU computes in float32\n"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_gpu_that_is_not_there_is_one_line_and_nothing_is_made(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    done = tiebreak("run", "pooling", "--quick", "--device", "cuda", "--out", tmp_path / "out")
+    assert done.code == 2
+    assert done.err.startswith("tiebreak: --device cuda: torch ")
+    assert done.err.endswith("sees no GPU here; use --device cpu\n")
     assert not (tmp_path / "out").exists()
 
 

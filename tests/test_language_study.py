@@ -42,6 +42,18 @@ def content(**changes: Any) -> dict[str, Any]:
     )
 
 
+def test_windows_that_are_too_long_in_one_arm_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    arms = content()["arms"]
+    arms[1]["options"] = {"window": 4000}
+    folder = tiny.write_text(tmp_path)
+    study = Study.model_validate(content(arms=arms))
+    with pytest.raises(TiebreakError, match="windows of 4,000 in 2 streams need 8,001"):
+        make_plan(study, folder)
+    with pytest.raises(TiebreakError, match="windows of 4,000 in 2 streams need 8,001"):
+        api.run(study, tmp_path / "out", machine=Machine(data_dir=folder), listen=lambda message: None)
+    assert not (tmp_path / "out").exists()
+
+
 def test_an_arm_may_have_a_rule_and_a_window_of_its_own_and_the_terms_say_so(tmp_path: Path) -> None:
     plan = make_plan(Study.model_validate(content()), tiny.write_text(tmp_path))
     rules = {arm.name: plan.runs[next(iter(arm.runs.values()))].optimiser.kind for arm in plan.arms}

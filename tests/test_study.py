@@ -110,6 +110,15 @@ def test_seeds_epochs_and_data_are_changed_alone(tiny_study: Make) -> None:
     assert study.changed(data="mnist5k") == tiny_study(data="mnist5k")
 
 
+def test_a_path_given_as_data_is_the_same_from_every_folder(
+    tiny_study: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert tiny_study().changed(data="./images").data == str((tmp_path / "images").resolve())
+    assert tiny_study().changed(data="./elsewhere").data == "./elsewhere"  # below --data-dir, or a mistake: told later
+
+
 def test_a_changed_study_is_checked_again(tiny_study: Make) -> None:
     with pytest.raises(TiebreakError, match=r"study tiny: seeds: should be greater than or equal to 1, not 0"):
         tiny_study().changed(seeds=0)

@@ -77,6 +77,7 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
         with Watch(Console()) as watch:
             return run(study, out, machine=machine, listen=watch.hear)
     folder, machine = Path(out), machine or Machine()
+    _check_device(machine)
     data_checksum(study, machine.data_dir)  # without the data, not even the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
@@ -85,6 +86,16 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
         train_plan(plan, folder, machine, listen)
         show_plan(study, plan, folder, machine, listen)
         return conclude(folder)
+
+
+def _check_device(machine: Machine) -> None:
+    if machine.device == "cpu":
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
+        raise TiebreakError(f"--device cuda: torch {torch.__version__} ({built}) sees no GPU here; use --device cpu")
 
 
 def conclude(folder: Path) -> Result:

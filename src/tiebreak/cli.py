@@ -27,7 +27,7 @@ app = typer.Typer(
     help=(
         "Is design A really better than design B, by how much, and at what cost?\n\n"
         "Tiebreak trains both on equal terms, with enough seeds to know. Start with:\n\n"
-        "`tiebreak run pooling --quick` — three minutes, no download, ends with a verdict and a report."
+        "`tiebreak run pooling --quick` — two minutes, no download, ends with a verdict and a report."
     ),
 )
 app.add_typer(data_app, name="data")
@@ -285,7 +285,9 @@ def use(
     ],
     arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
-    beam: Annotated[int | None, typer.Option(metavar="N", help="Sentences: keep the N best while decoding.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(metavar="N", help="Sentences and speech: keep the N best while decoding.")
+    ] = None,
     show_attention: Annotated[bool, typer.Option(help="Sentences: where each letter looked at the input.")] = False,
     temperature: Annotated[
         float | None, typer.Option(metavar="T", help="Texts: below 1 likely words get likelier.")

@@ -72,8 +72,9 @@ def data_check(
 ) -> None:
     """Compare the checksums of a data set's files with the published ones, load it once and say what it holds.
 
-    Your own images are an .npz file in the MedMNIST layout, or a folder of PNG or JPEG files: FOLDER/CLASS/*.png, or
-    FOLDER/train/CLASS/*.png and the same for val and test.
+    Your own data, with --task: images (classify) are an .npz file in the MedMNIST layout, a folder CLASS/NAME.png, or
+    train/CLASS/NAME.png and the same for val and test; sentences (translate) a .tsv file; speech (transcribe) a folder
+    with transcripts.tsv and audio; text (language) a .txt file; a graph (nodes) a folder of CSV files or an .npz file.
     """
     from tiebreak import names
     from tiebreak.data import families

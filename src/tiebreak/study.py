@@ -344,6 +344,8 @@ class Study(Strict):
         """
         budget = {**self.budget.model_dump(), **({"epochs": epochs} if epochs is not None else {})}
         made_for = names.TASKS[self.task].protocols[self.protocol].data
+        if data is not None and names.is_path(data) and Path(data).expanduser().exists():
+            data = str(Path(data).expanduser().resolve())  # the study may be read again from another folder
         protocol = "audited" if data is not None and made_for and data not in made_for else self.protocol
         changes = {"data": data, "seeds": seeds, "budget": budget, "protocol": protocol}
         return self._replace({key: value for key, value in changes.items() if value is not None})

@@ -68,7 +68,7 @@ def test_silence_is_sound(tmp_path: Path) -> None:
 
 def test_no_file_and_an_empty_file(tmp_path: Path) -> None:
     assert refusal(tmp_path / "x.wav") == "no such file"
-    assert refusal(tmp_path) == "no such file"
+    assert refusal(tmp_path) == "a folder, not a file"
     (tmp_path / "x.wav").touch()
     assert refusal(tmp_path / "x.wav") == "an empty file; remove it, or get it again"
 

@@ -135,8 +135,8 @@ def test_silence_is_the_floor_everywhere() -> None:
 @pytest.mark.parametrize(
     ("samples", "line"),
     [
-        (np.zeros(200, np.float32), "201 samples or more"),
-        (np.zeros((800, 2), np.float32), "201 samples or more"),
+        (np.zeros(200, np.float32), "too short: 200 samples of sound; a spectrogram needs 201 or more"),
+        (np.zeros((800, 2), np.float32), "made of one row of samples"),
         (np.full(800, np.nan, np.float32), "NaN or infinite"),
     ],
 )

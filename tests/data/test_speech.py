@@ -54,7 +54,7 @@ def test_description() -> None:
     assert toy().description() == [
         "toy: speech, 3 train, 1 val, 2 test; 4 features a frame, 100 frames a second",
         f"toy: split as published; sha256 {'0' * 64}",
-        "  characters of the transcripts that are none of the 35: 1",
+        "  characters of the transcripts that become #, being none of a to z, space and , . ? -: 1 ('!' 1)",
     ]
 
 

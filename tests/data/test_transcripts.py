@@ -88,10 +88,23 @@ def test_silence_and_unknown_characters_are_counted_and_told(tmp_path: Path) -> 
     table = root / "transcripts.tsv"
     table.write_text(table.read_text().replace("This is  number 3", "Straße 3!"), "utf-8")
     data = load(f"{root}/")
-    assert list(data.notes) == ["characters of the transcripts that are none of the 35: 12"]
+    assert list(data.notes) == [
+        "characters of the transcripts that become #, being none of a to z, space and , . ? -: 12 ("
+        "'!' 1, '0' 1, '1' 1, '2' 1, '3' 1, …)"
+    ]
     assert data.longest == 11
     assert list(data.notes)[1:] == ["clips without any sound: 1, such as 1.wav"]
     assert data.description()[2:] == [f"  {note}" for note in data.notes]
+
+
+def test_a_check_reads_all_sound_and_tells_what_is_cut(tmp_path: Path) -> None:
+    root = fill(tmp_path / "own", 10)
+    table = root / "transcripts.tsv"
+    table.write_text(table.read_text().replace("This is  number 3", "a" * 98), "utf-8")
+    assert "  transcripts of more than 97 characters, which end there: 1" in load(f"{root}/").description()
+    (root / "7.wav").write_bytes(b"no sound")
+    with pytest.raises(TiebreakError, match=r"7\.wav: no sound that can be read"):
+        load(f"{root}/").description()
 
 
 def test_a_transcript_without_audio(tmp_path: Path) -> None:
@@ -113,6 +126,7 @@ def test_audio_without_a_transcript(tmp_path: Path) -> None:
     [
         ("3.wav hello", "expected a file, a TAB and what is said in it"),
         ("3.wav\t ", "expected a file, a TAB and what is said in it"),
+        ("3.wav\thello\tme", "more than one TAB; expected a file, a TAB and what is said in it"),
         ("3.wav\thello again", "3.wav is there twice"),
         ("../3.wav\thello", "../3.wav is not a file inside the folder"),
         ("/3.wav\thello", "/3.wav is not a file inside the folder"),

@@ -37,6 +37,26 @@ def said(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().rstrip("\n")
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_new_folder_in_which_nothing_came_of_it_goes_again(tmp_path: Path, kept: bool) -> None:
+    folder = tmp_path / "out"
+
+    def fail() -> None:
+        if kept:
+            (folder / "plan.json").touch()
+        raise TiebreakError("no data")
+
+    with pytest.raises(TiebreakError, match="no data"), locked(folder, print):
+        fail()
+    assert folder.exists() is kept
+
+
+def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
+    with pytest.raises(TiebreakError, match="no data"), locked(tmp_path, print):
+        raise TiebreakError("no data")
+    assert tmp_path.exists()
+
+
 def test_a_free_folder_is_made_and_held_without_a_word(tmp_path: Path) -> None:
     told: list[str] = []
     with locked(tmp_path / "a" / "b", told.append):

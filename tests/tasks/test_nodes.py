@@ -18,7 +18,7 @@ from tiebreak.models.interfaces import Graph
 from tiebreak.resolve import complete
 from tiebreak.runs import Run
 from tiebreak.tasks.interface import Known, count, select
-from tiebreak.tasks.nodes import INPUTS, Nodes, inputs
+from tiebreak.tasks.nodes import INPUTS, Nodes, inputs, probabilities
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.step import initial_state
 
@@ -142,6 +142,23 @@ def test_a_node_of_the_graph_is_classified_by_number() -> None:
             TASK.answer(network, wrong, known, {})
     with pytest.raises(TiebreakError, match="not the graph that was trained on any more"):
         TASK.answer(network, "0", replace(known, data="blocks"), {})
+
+
+def test_a_node_of_ones_own_graph_is_called_as_its_files_call_it(tmp_path: Path) -> None:
+    folder = tiny.write_graph(tmp_path) / "graph"
+    lines = (folder / "features.csv").read_text().splitlines()
+    (folder / "features.csv").write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")  # the last node first
+    data = graphs.load(f"{folder}/")
+    known = Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data=f"{folder}/")
+    network = catalog.DESIGNS["gcn"].network(known.shape, {}, 0).eval()
+    assert data.node_names[0] == "25"
+    chances = probabilities(network, data, OPTIONS)[25]
+    reply = TASK.answer(network, "0", known, {})
+    assert reply.answers[0].probability == pytest.approx(float(chances.max()))
+    assert reply.note is not None
+    assert reply.note.startswith("node 0 has ")
+    with pytest.raises(TiebreakError, match=r"'n5': no node of .*; it has 26, such as 25, 24, 23"):
+        TASK.answer(network, "n5", known, {})
 
 
 # bad input: what graphs may have, and what they may not

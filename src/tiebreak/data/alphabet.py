@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 
@@ -45,10 +46,19 @@ def decode(numbers: Sequence[int]) -> str:
     return "".join(kept)
 
 
+def others(texts: Iterable[str]) -> Counter[str]:
+    """The characters of the texts that have no symbol of their own, and how often each is there.
+
+    >>> others(["Ab é", "é a#b"]).most_common()
+    [('é', 2), ('#', 1)]
+    """
+    return Counter(character for text in texts for character in text.lower() if character not in _NUMBERS)
+
+
 def unknown(texts: Iterable[str]) -> int:
     """How many characters of the texts have no symbol of their own.
 
     >>> unknown(["Ab é", "a#b"])
     2
     """
-    return sum(character not in _NUMBERS for text in texts for character in text.lower())
+    return others(texts).total()

@@ -85,7 +85,7 @@ def _check_file(path: Path) -> None:
     """Raise where there is no file, an empty one, or a WAV whose header claims more than there is."""
     try:
         if not path.is_file():
-            raise TiebreakError(f"{printable(path)}: no such file")
+            raise TiebreakError(f"{printable(path)}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
         size = path.stat().st_size
         if size == 0:
             raise TiebreakError(f"{printable(path)}: an empty file; remove it, or get it again")

@@ -117,6 +117,7 @@ def _read_folder(folder: Path) -> Parts:
         edges=_csv_edges(folder / "edges.csv", places),
         splits=splits,
         class_names=class_names,
+        node_names=tuple(places),
         split_rule="as in labels.csv",
     )
 

@@ -38,6 +38,7 @@ class Parts:
     edges: NDArray[np.integer]
     splits: Mapping[str, Indices] | None = None
     class_names: tuple[str, ...] = ()  # none given: their numbers
+    node_names: tuple[str, ...] = ()  # the same
     split_rule: str = "as published"
 
 

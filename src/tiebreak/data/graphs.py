@@ -69,6 +69,7 @@ class GraphData:
     edges: Indices  # [E, 2] undirected: each once, lower node first, no self-loops
     splits: Mapping[str, Indices]  # by split: ascending nodes
     class_names: tuple[str, ...]
+    node_names: tuple[str, ...] = ()  # none: their numbers
     positions: NDArray[np.float64] | None = None  # [N, 2], for a picture
     checksum: str  # sha256 of its file; of a list, where there are several; of the arrays, where there is no file
     official: bool | None
@@ -191,6 +192,7 @@ def _graph(source: Source, parts: Parts, checksum: str, official: bool | None) -
         edges=edges.edges,
         splits={split: np.sort(splits[split]) for split in SPLITS},
         class_names=names,
+        node_names=parts.node_names,
         positions=place(edges.edges, len(labels)) if source.name == "karate" else None,
         checksum=checksum,
         official=official,

@@ -69,10 +69,11 @@ def log_mel(
     hop: int = HOP,
 ) -> NDArray[np.float32]:
     """The features [frames, mels] of mono sound. `filter_rate`: for which rate the filters are made, if another one."""
-    if samples.ndim != 1 or len(samples) < max(fft // 2 + 1, hop):
-        raise TiebreakError(
-            f"sound of shape {samples.shape}; a spectrogram needs one row of {max(fft // 2 + 1, hop)} samples or more"
-        )
+    least = max(fft // 2 + 1, hop)
+    if samples.ndim != 1:
+        raise TiebreakError(f"sound of shape {samples.shape}; a spectrogram is made of one row of samples")
+    if len(samples) < least:
+        raise TiebreakError(f"too short: {len(samples)} samples of sound; a spectrogram needs {least} or more")
     if not np.isfinite(samples).all():
         raise TiebreakError("the sound has samples that are NaN or infinite")
     padded = np.pad(samples.astype(np.float64), fft // 2, mode="reflect")

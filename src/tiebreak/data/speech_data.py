@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
 
 SYNTHETIC = "synthetic speech"
+SHOWN = 5  # characters without a symbol that are named
+MOST = alphabet.LENGTH - 2  # characters of a transcript
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -117,9 +120,16 @@ class SpeechData:
     def notes(self) -> tuple[str, ...]:
         """What was tolerated, in lines; once the features are open, what was noticed in the sound too."""
         notes = list(self.told)
-        unknown = alphabet.unknown(text for split in SPLITS for text in self.texts[split])
-        if unknown:
-            notes.append(f"characters of the transcripts that are none of the {len(alphabet.SYMBOLS)}: {unknown:,}")
+        texts = [text for split in SPLITS for text in self.texts[split]]
+        if others := alphabet.others(texts):
+            first = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+            most = ", ".join(f"{printable(character)!r} {count:,}" for character, count in first)
+            notes.append(
+                f"characters of the transcripts that become #, being none of a to z, space and , . ? -: "
+                f"{others.total():,} ({most}{', …' if len(others) > SHOWN else ''})"
+            )
+        if long := sum(len(text) > MOST for text in texts):
+            notes.append(f"transcripts of more than {MOST} characters, which end there: {long:,}")
         if "bank" in self.__dict__:
             names = [name for split in SPLITS for name in self.utterances[split]]
             if silent := self.bank.silent:
@@ -128,7 +138,9 @@ class SpeechData:
         return tuple(notes)
 
     def description(self) -> list[str]:
-        """What the data set holds, in lines."""
+        """What the data set holds, in lines. Recordings are read for it, all of them."""
+        if any(isinstance(clip, Path) for clips in self.clips.values() for clip in clips[:1]):
+            _ = self.bank
         name = printable(self.name)
         sizes = ", ".join(f"{count:,} {split}" for split, count in self.sizes.items())
         kind = SYNTHETIC if self.synthetic else "speech"

@@ -84,6 +84,8 @@ def read_transcripts(folder: Path) -> list[Said]:
         name, tab, text = line.partition("\t")
         if not tab or not name.strip() or not text.strip():
             raise TiebreakError(f"{where}: expected a file, a TAB and what is said in it")
+        if "\t" in text.strip():
+            raise TiebreakError(f"{where}: more than one TAB; expected a file, a TAB and what is said in it")
         path = _file(where, folder, name.strip())
         if path in said:
             raise TiebreakError(f"{where}: {printable(name.strip())} is there twice")

@@ -14,8 +14,11 @@ LOCK_FILE = ".lock"
 
 @contextmanager
 def locked(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """Hold the folder. When another process has it, say so through `tell` and wait."""
-    path = folder / LOCK_FILE
+    """Hold the folder. When another process has it, say so through `tell` and wait.
+
+    A folder that was made for this and is still empty when an error ends it goes again.
+    """
+    path, new = folder / LOCK_FILE, not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = path.open("w")
@@ -27,4 +30,10 @@ def locked(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
         except BlockingIOError:
             tell(f"another tiebreak works in {folder}; waiting until it has finished")
             fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        except BaseException:
+            if new and list(folder.iterdir()) == [path]:  # nothing came of it
+                path.unlink()
+                folder.rmdir()
+            raise

@@ -72,7 +72,10 @@ class Language:
         return sizes
 
     def shape(self, data: CorpusData) -> Words:
-        """Words of the vocabulary, and the window of training."""
+        """Words of the vocabulary, and the window of training; texts too short for their windows are refused here."""
+        for name in SPLITS:
+            streams, window = _cut(self.options, name)
+            data.check_window(window, streams)
         streams, window = _cut(self.options, "train")
         return Words(words=len(data.words), streams=streams, window=window)
 

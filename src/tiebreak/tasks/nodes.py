@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from tiebreak.data import graphs
 from tiebreak.data.graphs import GraphData
 from tiebreak.data.karate import place
+from tiebreak.data.pictures import printable
 from tiebreak.errors import TiebreakError
 from tiebreak.models.interfaces import Graph
 from tiebreak.names import Scalar
@@ -126,16 +127,26 @@ class Nodes:
         data = self.load(known.data, None)
         if self.shape(data) != known.shape:
             raise TiebreakError(f"{known.data}: is not the graph that was trained on any more")
-        if not given.isdecimal() or int(given) >= data.nodes:
-            raise TiebreakError(f"{given!r}: no node; the nodes of {known.data} are 0 to {data.nodes - 1}")
-        node = int(given)
+        node = _find(data, given)
         chances = probabilities(network, data, known.options)[node].tolist()
         answers = [Answer(text=name, probability=value) for name, value in zip(data.class_names, chances, strict=True)]
         label = data.labels[node]
         split = next((split for split, nodes in data.splits.items() if node in nodes), "no")
         known_as = f"{data.class_names[label]}, in the {split} split" if label >= 0 else "not known"
-        note = f"node {node} has {data.degrees()[node]} neighbours; its class is {known_as}"
+        note = f"node {given} has {data.degrees()[node]} neighbours; its class is {known_as}"
         return Reply(answers=sorted(answers, key=lambda each: -(each.probability or 0.0)), note=note)
+
+
+def _find(data: GraphData, given: str) -> int:
+    """The node that a user names: as its files do, or by its number where they do not."""
+    if data.node_names:
+        if given not in data.node_names:
+            some = ", ".join(map(printable, data.node_names[:3]))
+            raise TiebreakError(f"{given!r}: no node of {data.name}; it has {data.nodes:,}, such as {some}")
+        return data.node_names.index(given)
+    if not given.isdecimal() or int(given) >= data.nodes:
+        raise TiebreakError(f"{given!r}: no node; the nodes of {data.name} are 0 to {data.nodes - 1}")
+    return int(given)
 
 
 def inputs(data: GraphData, normalise_features: bool) -> dict[str, Tensor]:
