@@ -283,11 +283,7 @@ class Study(Strict):
         """A built-in study by name, or a study file by path."""
         text, where = study_file.find(name)
         content = study_file.load_toml(text, where)
-        for key in ("designs_from", "data"):  # a path in a study file is relative to that file
-            value = content.get(key)
-            if isinstance(value, str) and (key == "designs_from" or names.is_path(value)):
-                content[key] = str((Path(name).parent / value).resolve())
-        return study_file.validate(cls, content, where)
+        return study_file.validate(cls, study_file.placed(content, Path(name).parent), where)
 
     @model_validator(mode="before")
     @classmethod

@@ -12,12 +12,13 @@ import tomli_w
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from tiebreak import files
+from tiebreak import files, names
 from tiebreak.errors import TiebreakError, nearest
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
-UNION_TAGS = ("pair", "interaction", "setting")  # pydantic puts a union's tag into the location; files have no such key
+# pydantic puts a union's tag into the location; files have no such key
+UNION_TAGS = ("pair", "interaction", "setting", "order", "agreement")
 COMPLAINTS = {  # pydantic's complaints, where the words of a study file are clearer
     "missing": "this key is required",
     "model_type": "should be a table",
@@ -64,6 +65,16 @@ def load_toml(text: str, where: str) -> dict[str, Any]:
         raise TiebreakError(f"{where}: not valid TOML: {error}") from None
     except RecursionError:
         raise TiebreakError(f"{where}: not valid TOML: nested too deeply") from None
+
+
+def placed(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The content with its paths made absolute: in a study file they are relative to its folder."""
+    found = dict(content)
+    for key in ("designs_from", "data"):
+        value = content.get(key)
+        if isinstance(value, str) and (key == "designs_from" or names.is_path(value)):
+            found[key] = str((folder / value).resolve())
+    return found
 
 
 def validate(model: type[ModelT], content: Mapping[str, Any], where: str) -> ModelT:
