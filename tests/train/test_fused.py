@@ -50,6 +50,18 @@ def train_split(runs: list[Run], data: Path) -> Any:
     return split_of(runs[0], data, "train", torch.float32)
 
 
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs that are made from now on."""
+    made = list[Any]()
+
+    def kept(*arguments: Any, **more: Any) -> Any:
+        made.append(make_program(*arguments, **more))
+        return made[-1]
+
+    monkeypatch.setattr(fused, "make_program", kept)
+    return made
+
+
 def test_states_are_views_of_the_stack_and_move_with_it(data: Path) -> None:
     runs = runs_of(data, 3)
     trainer, states, _ = begun(runs, data)
@@ -121,13 +133,7 @@ def test_evaluation_in_parts_is_evaluation_at_once(data: Path, monkeypatch: pyte
 
 
 def test_programs_are_made_once_and_their_seconds_told_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    def counted(*arguments: Any, **more: Any) -> Any:
-        made.append(1)
-        return make_program(*arguments, **more)
-
-    monkeypatch.setattr(fused, "make_program", counted)
+    made = programs(monkeypatch)
     runs = runs_of(data, 2)
     trainer, _, _ = begun(runs, data)
     split = train_split(runs, data)
@@ -143,13 +149,7 @@ def test_programs_are_made_once_and_their_seconds_told_once(data: Path, monkeypa
 
 
 def test_one_program_evaluates_all_splits_that_are_not_small(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-
-    def counted(*arguments: Any, **more: Any) -> Any:
-        made.append(1)
-        return make_program(*arguments, **more)
-
-    monkeypatch.setattr(fused, "make_program", counted)
+    made = programs(monkeypatch)
     monkeypatch.setattr(fused, "EVALUATED", 20)
     runs = runs_of(data, 2)
     trainer, _, _ = begun(runs, data)
