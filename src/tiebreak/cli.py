@@ -176,8 +176,8 @@ def run(
     precision: Annotated[
         Precision,
         typer.Option(
-            help="Of large matrix products on a GPU. tf32: 10 bits instead of 23, several times as fast for large "
-            "networks; small ones gain nothing."
+            help="Of large matrix products on a GPU. tf32: 10 bits instead of 23, in a fraction of the time; networks "
+            "without large products gain nothing."
         ),
     ] = Precision.float32,
 ) -> None:

@@ -106,10 +106,8 @@ def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
 
 def _told_apart(run: Run) -> dict[str, Scalar]:
     """What a reader can tell cohorts of one design by."""
-    rule = run.optimiser
-    return {
-        **run.build, **run.options, "batch": run.batch, "optimiser": rule.kind, "schedule": rule.schedule.kind
-    }  # fmt: skip
+    rule = {"optimiser": run.optimiser.kind, "schedule": run.optimiser.schedule.kind}
+    return {**run.build, **run.options, "batch": run.batch, **rule}
 
 
 class PlannedArm(Strict):

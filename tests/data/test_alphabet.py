@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.data.alphabet import END, LENGTH, OTHER, PAD, START, SYMBOLS, decode, encode, unknown
+from tiebreak.data.alphabet import END, LENGTH, OTHER, PAD, START, SYMBOLS, decode, encode, others
 
 
 def test_the_symbols_are_those_of_the_reports_in_their_order() -> None:
@@ -23,7 +23,7 @@ def test_a_long_text_is_cut_to_97_characters() -> None:
 
 def test_our_own_signs_in_a_text_are_unknown_characters() -> None:
     assert decode(encode("a>b<c@d#")) == "a#b#c#d#"
-    assert unknown(["a>b<c@d#", "x", "é"]) == 5
+    assert others(["a>b<c@d#", "x", "é"]).total() == 5
 
 
 def test_decoding_stops_at_the_first_end_and_needs_none() -> None:

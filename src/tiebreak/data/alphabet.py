@@ -53,12 +53,3 @@ def others(texts: Iterable[str]) -> Counter[str]:
     [('é', 2), ('#', 1)]
     """
     return Counter(character for text in texts for character in text.lower() if character not in _NUMBERS)
-
-
-def unknown(texts: Iterable[str]) -> int:
-    """How many characters of the texts have no symbol of their own.
-
-    >>> unknown(["Ab é", "a#b"])
-    2
-    """
-    return others(texts).total()
