@@ -34,6 +34,7 @@ PRODUCTS = {  # M, K, N
     "tiny": (1, 1, 1),
     "uneven": (17, 33, 65),
     "wide": (3, 100, 130),
+    "large": (600, 500, 520),
 }
 CLOSE = 2e-6  # norm-wise: three TF32 products have the precision of float32
 

@@ -128,6 +128,7 @@ def _storages(tree: Any) -> list[Any]:
 def peak_bytes(call: Call, device: torch.device | str = "cpu") -> int:
     """The most that a call holds at once, beyond what was there before it."""
     if torch.device(device).type == "cuda":
+        call()  # a library's first product takes memory that it keeps for all others
         torch.cuda.synchronize(device)
         before = int(torch.cuda.memory_allocated(device))
         torch.cuda.reset_peak_memory_stats(device)

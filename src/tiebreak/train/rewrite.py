@@ -14,7 +14,7 @@ VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.
 
 
 # Multiplications of one run's product from which on the library's kernel, where it may use TF32, is the faster one by
-# far (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.21 ms, ours 0.94). Between 1e7 and 1e8 neither was measured.
+# far (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.22 ms, ours 0.84). Between 1e7 and 1e8 neither was measured.
 LARGE = 1 << 26
 
 
