@@ -41,9 +41,6 @@ def tensor(shape: tuple[int, int, int], turned: bool, generator: torch.Generator
 
 def recorded(work: Callable[[], object], repeats: int) -> torch.cuda.CUDAGraph:
     """Products one after the other as training has them: without the time that Python takes to start each."""
-    with torch.cuda.stream(torch.cuda.Stream()):
-        work()
-    torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         for _ in range(repeats):
