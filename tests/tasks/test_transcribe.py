@@ -165,6 +165,8 @@ def test_exhibits_are_what_reports_draw() -> None:
     assert shown["curves"]["length_n"].sum() == 4
     assert shown["samples"]["input"].tolist() == ["a, 0.03 s", "c, 0.05 s"]
     assert shown["samples"]["reference"].tolist() == ["one", "t" * 97]
+    assert shown["samples"]["heading"].tolist() == ["utterance", "transcript", "recognised"]
+    assert "#" in str(TASK.exhibits(trained, data(), OPTIONS, [1])["samples"]["heading"][1]), "of the mark in Two!"
     for number, frames in enumerate((3, 5)):
         assert shown["attention"][f"picture_{number}"].shape == (5, frames)
         weights = shown["attention"][f"weights_{number}"]

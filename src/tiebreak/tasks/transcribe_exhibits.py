@@ -58,13 +58,15 @@ def of_examples(
     sizes = [int(data.lengths("test")[index]) for index in examples]
     names = [data.utterances["test"][index] for index in examples]
     clips = [f"{name}, {size * data.seconds_per_frame:.2f} s" for name, size in zip(names, sizes, strict=True)]
+    # as the network is asked to write it: small letters, cut, # for what has no symbol
+    wanted = [alphabet.decode(row) for row in split["wanted"][list(examples)].tolist()]
+    heading = "transcript (#: has no symbol)" if any("#" in text for text in wanted) else "transcript"
     shown: dict[str, Arrays] = {
         "samples": {
             "input": np.asarray(clips),
-            # as the network is asked to write it: small letters, cut, # for what has no symbol
-            "reference": np.asarray([alphabet.decode(row) for row in split["wanted"][list(examples)].tolist()]),
+            "reference": np.asarray(wanted),
             "output": np.asarray(written),
-            "heading": np.asarray(["utterance", "transcript", "recognised"]),
+            "heading": np.asarray(["utterance", heading, "recognised"]),
         }
     }
     maps: dict[str, Any] = {}
