@@ -20,7 +20,7 @@ from tiebreak.api import Result
 from tiebreak.report import words
 from tiebreak.runs import PLAN_FILE
 from tiebreak.study import Study
-from tiebreak.train.messages import Begun, Message, RunEnded
+from tiebreak.train.messages import Begun, Message, Note, RunEnded
 from tiebreak.train.runner import Machine
 
 Make = Callable[..., Study]
@@ -152,6 +152,17 @@ def test_another_study_is_not_mixed_into_a_folder(copy: Path, tiny_study: Make, 
     with pytest.raises(tb.TiebreakError, match=r"holds the study 'tiny', not 'other'; give another --out"):
         tb.run(tiny_study(name="other"), copy, machine=Machine(data_dir=tiny_data_dir), listen=listen([]))
     assert (copy / "study.toml").read_text() == before
+
+
+def test_a_changed_study_says_what_changed(copy: Path, result: Result, tiny_data_dir: Path) -> None:
+    heard: list[Message] = []
+    changed = result.study.model_copy(update={"margin": 0.5})
+    answer = tb.run(changed, copy, machine=Machine(data_dir=tiny_data_dir), listen=listen(heard)).verdict
+    assert heard[0] == Note(
+        text=f"{copy}: the study has changed since it was run here (margin); runs that are still part of it are kept, "
+        "its earlier answer is replaced"
+    )
+    assert (answer.margin, answer.finished) == (0.5, result.verdict.finished)
 
 
 def test_a_study_file_that_the_plan_was_not_made_for_is_one_line(copy: Path, result: Result) -> None:

@@ -350,6 +350,17 @@ def test_a_figure_is_inside_when_a_fresh_run_could_give_it(
     assert item.high == pytest.approx(0.9 + half, abs=1e-5)
 
 
+def test_intervals_end_where_accuracies_do(bench: Callable[..., Bench]) -> None:
+    """Of 0.2 and 1.0 against 0.0 and 0.9, t intervals reach far beyond; the mean stays inside."""
+    scores = {("pool", 0): 0.2, ("pool", 1): 1.0, ("strided", 0): 0.0, ("strided", 1): 0.9}
+    made = bench(seeds=2, reported=[bad_studies.REPORTED])
+    verdict = made.verdict(lambda arm, setting, seed: Score(accuracy=scores[arm, seed]))
+    assert [(arm.low, arm.high) for arm in verdict.designs] == [(0, 1), (0, 1)]
+    assert [(item.low, item.high) for item in verdict.reported] == [(0, 1)]
+    worse = made.verdict(lambda arm, setting, seed: Score(accuracy=abs((arm == "pool") - scores["pool", seed])))
+    assert (worse.primary.low, worse.primary.high) == (-1, 1)
+
+
 def test_one_run_says_nothing_about_a_figure(bench: Callable[..., Bench]) -> None:
     scores = levels(pool=0.9, strided=0.8)
     verdict = bench(reported=[bad_studies.REPORTED]).verdict(lambda *run: scores(*run) if run[2] == 0 else None)

@@ -82,10 +82,24 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
+        changed = changes(study, folder)
         plan = prepare(study, folder, machine.data_dir)
+        if changed:
+            text = f"{folder}: the study has changed since it was run here ({', '.join(changed)})"
+            listen(Note(text=f"{text}; runs that are still part of it are kept, its earlier answer is replaced"))
         train_plan(plan, folder, machine, listen)
         show_plan(study, plan, folder, machine, listen)
         return conclude(folder)
+
+
+def changes(study: Study, folder: Path) -> list[str]:
+    """In what a study differs from the one in the folder, by the keys of its file, but for more or fewer seeds."""
+    path = folder / STUDY_FILE
+    if not path.is_file():
+        return []
+    stored = Study.load(str(path))
+    keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
+    return [name for name in keys if getattr(stored, name) != getattr(study, name)]
 
 
 def _check_device(machine: Machine) -> None:

@@ -303,7 +303,7 @@ def use(
     from tiebreak.use import use as use_run
 
     wanted = {"beam": beam, "show_attention": show_attention or None, "temperature": temperature, "top_k": top_k}
-    wanted |= {"top_p": top_p, "n": n, "words": words, "seed": sampling_seed}
+    wanted |= {"top_p": top_p, "n": n, "words": words, "sampling_seed": sampling_seed}
     how = {name: value for name, value in wanted.items() if value is not None}
     used = use_run(folder, given, arm=arm, seed=seed, how=how)
     listings.print_reply(_console(), used.reply, f"{used.arm} ({used.run.label})")

@@ -294,7 +294,7 @@ TASKS: Mapping[str, TaskName] = {
                 default=1.0, low=0.0, high=1.0, line="draw from the likeliest words that make up this share"
             ),
             "n": Option(default=1, low=1, high=1000, line="how many texts"),
-            "seed": Option(default=0, low=0, high=2**62, line="of the draws"),
+            "sampling_seed": Option(default=0, low=0, high=2**62, line="of the draws"),
             "words": Option(default=100, low=1, high=100_000, line="to write at most"),
         },
         ordered=True,

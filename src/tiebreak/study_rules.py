@@ -161,13 +161,17 @@ def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Opt
     """Raise ValueError unless every given option is known, of the right type and within its bounds."""
     for name, value in given.items():
         _member(key, name, known)
-        option = known[name]
-        if type(value) is not type(option.default) and not (isinstance(option.default, float) and type(value) is int):
-            raise ValueError(f"{key}.{name}: should be {type(option.default).__name__}, not {value!r}")
-        if option.choices and value not in option.choices:
-            raise ValueError(f"{key}.{name}: {value!r} is not one of {', '.join(map(repr, option.choices))}")
-        if not isinstance(value, str) and not _within(value, option.low, option.high):
-            raise ValueError(f"{key}.{name}: {value!r} is outside {option.low} to {option.high}")
+        check_option(f"{key}.{name}", value, known[name])
+
+
+def check_option(key: str, value: Scalar, option: Option) -> None:
+    """Raise ValueError unless the value is of the right type and within its bounds."""
+    if type(value) is not type(option.default) and not (isinstance(option.default, float) and type(value) is int):
+        raise ValueError(f"{key}: should be {type(option.default).__name__}, not {value!r}")
+    if option.choices and value not in option.choices:
+        raise ValueError(f"{key}: {value!r} is not one of {', '.join(map(repr, option.choices))}")
+    if not isinstance(value, str) and not _within(value, option.low, option.high):
+        raise ValueError(f"{key}: {value!r} is outside {option.low} to {option.high}")
 
 
 def _check_setting(key: str, setting: Mapping[str, float], study: Study) -> None:

@@ -18,7 +18,7 @@ from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.runs import Run
 from tiebreak.streams import stream
-from tiebreak.study_rules import check_options
+from tiebreak.study_rules import check_option
 from tiebreak.tasks.interface import Known
 from tiebreak.train import checkpoint
 from tiebreak.train.keeping import resumable
@@ -48,10 +48,7 @@ def use(
     """
     result = open_result(folder)
     how = how or {}
-    try:
-        check_options("use", how, names.TASKS[result.study.task].use)
-    except ValueError as error:
-        raise TiebreakError(f"{folder}: {error}") from None
+    _check(how, result.study.task)
     tally = Tally(result.study, result.plan, result.records)
     name = arm or best_arm(result, tally)
     if name not in [each.name for each in result.study.arms]:
@@ -70,6 +67,20 @@ def use(
     task = catalog.TASKS[run.task]
     known = Known(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options, data=run.data)
     return Used(name, run, task.answer(network.eval(), given, known, complete(names.TASKS[run.task].use, how)))
+
+
+def _check(how: Mapping[str, Scalar], task: str) -> None:
+    """Options are named as on the command line."""
+    known = {f"--{name.replace('_', '-')}": option for name, option in names.TASKS[task].use.items()}
+    for name, value in how.items():
+        spelled = f"--{name.replace('_', '-')}"
+        if spelled not in known:
+            have = f"it has {', '.join(known)}" if known else "it has none of its own"
+            raise TiebreakError(f"{spelled}: not an option of the task {task}; {have}")
+        try:
+            check_option(spelled, value, known[spelled])
+        except ValueError as error:
+            raise TiebreakError(str(error)) from None
 
 
 def best_arm(result: Result, tally: Tally) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from tiebreak import stats
+from tiebreak import ranges, stats
 from tiebreak.results.record import Records
 from tiebreak.results.tally import Scores, Tally
 from tiebreak.results.verdict import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Verdict
@@ -44,6 +44,11 @@ class Side:
             return tally.agreement(self.arm, self.setting, self.agreement)
         return _scores(tally, self.arm, self.setting, self.metric)
 
+    @property
+    def range(self) -> ranges.Range:
+        """What its scores can be."""
+        return ranges.CORRELATION if self.agreement else ranges.range_of(self.metric)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -58,6 +63,13 @@ class Question:
     metric: str
     sides: tuple[Side, ...]
 
+    @property
+    def range(self) -> ranges.Range:
+        """What the difference can be."""
+        signs = (1, -1, -1, 1)[: len(self.sides)]
+        plus, minus = ([each.range for each, own in zip(self.sides, signs, strict=True) if own == s] for s in (1, -1))
+        return ranges.of_difference(plus, minus)
+
 
 def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     """The answer that the records give, complete or not."""
@@ -66,7 +78,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     samples = [_sample(tally, question) for question in questions]
     compared = stats.compare(samples, margin=study.margin)
     comparisons = tuple(
-        _comparison(tally, question, result, stats.least_seeds(len(questions)))
+        _comparison(tally, question, _possible(result, question.range), stats.least_seeds(len(questions)))
         for question, result in zip(questions, compared, strict=True)
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
@@ -139,6 +151,10 @@ def _sample(tally: Tally, question: Question) -> stats.Sample:
     return stats.Sample(a=columns[0], b=columns[1], goal=goal, margin=margin)
 
 
+def _possible(result: stats.Compared, within: ranges.Range) -> stats.Compared:
+    return replace(result, low=ranges.cut(result.low, within), high=ranges.cut(result.high, within))
+
+
 def _comparison(tally: Tally, question: Question, result: stats.Compared, least: int) -> ComparisonResult:
     low, high = _examples(tally, question) or (None, None)
     margin = question.comparison.margin or tally.study.margin
@@ -201,8 +217,8 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         missing=missing,
         mean=estimate.mean,
         sd=estimate.sd,
-        low=estimate.low,
-        high=estimate.high,
+        low=ranges.cut(estimate.low, ranges.range_of(tally.study.metric)),
+        high=ranges.cut(estimate.high, ranges.range_of(tally.study.metric)),
         train_seconds=tally.train_seconds(name, setting),
     )
 
@@ -229,7 +245,7 @@ def _figures(study: Study) -> list[Reported]:
 def _reported(tally: Tally, item: Reported) -> ReportedResult:
     scores = list(_scores(tally, item.arm, item.setting, item.metric).values())
     interval = stats.prediction_interval(scores)
-    low, high = interval or (None, None)
+    low, high = (ranges.cut(end, ranges.range_of(item.metric)) for end in interval or (None, None))
     return ReportedResult(
         source=item.source,
         what=item.what,

@@ -150,6 +150,7 @@ def test_no_section_for_what_does_not_exist() -> None:
 def test_missing_and_failed_runs_are_named(render: object) -> None:
     assert callable(render)
     written = render(sample_report.partial())
+    assert "74 of 90 planned runs finished, 6 diverged or failed" in written
     for expected in ("80 of 90 planned runs", "train_loss is nan", "5 of 10", "not started", "2 of 3 epochs trained"):
         assert expected in written
     assert "missing" in render(sample_report.empty())

@@ -46,7 +46,7 @@ def test_an_undecided_verdict_says_what_to_type() -> None:
     terminal.print_verdict(console, sample_report.partial().verdict, REPORT)
     assert "pool vs strided: needs about 4 more seeds" in written.getvalue()
     assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 10" in lines(written)
-    assert "not complete: 80 of 90 planned runs finished" in written.getvalue()
+    assert "not complete: 80 of 90 planned runs ended" in written.getvalue()
     console, written = plain()
     terminal.print_verdict(console, sample_report.partial().verdict, None)
     assert "  tiebreak run pooling --seeds 10" in lines(written)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tiebreak import stats
+from tiebreak import ranges, stats
 from tiebreak.report import words
 from tiebreak.report.provenance import SPEED
 from tiebreak.results.record import EpochRecord, Records
@@ -40,6 +40,7 @@ class Sides:
     places: tuple[int, int]
     scores: tuple[Mapping[int, float], Mapping[int, float]]
     differences: bool = False  # the scores of an interaction are differences themselves
+    range: ranges.Range = ranges.ANYTHING  # where the scores of both can be
 
     def shown(self, score: float | None) -> str:
         """A score of either side, for a table."""
@@ -125,7 +126,7 @@ class Evidence:
                 for epoch, record in self.epochs(identity).items():
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
         return [
-            point(epoch, list(scores.values()))
+            point(epoch, list(scores.values()), ranges.range_of(key))
             for epoch, scores in ((epoch, _usable(by_epoch[epoch])) for epoch in sorted(by_epoch))
             if scores
         ]
@@ -133,18 +134,20 @@ class Evidence:
     def sides(self, item: ComparisonResult) -> Sides:
         """A comparison by seed. The sides of an interaction are two differences, those of a setting one arm twice."""
         asked = next((each for each in self.study.comparisons if each.name == (item.group or item.name)), None)
+        within = ranges.range_of(item.metric)
         if isinstance(asked, BestSetting):
             labels = {f"{asked.arm} at {setting_label(setting)}": setting for setting in self.study.settings()}
             settings, place = (asked.expect, labels.get(item.b)), self.index(asked.arm) or 0
             halves = [self.scores(asked.arm, setting, item.metric) for setting in settings]
-            return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]))
+            return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]), range=within)
         if isinstance(asked, Order | Agreement):
             return self._of_metrics(item, asked)
         arms = asked.arms() if asked is not None else ()
         found = [self.scores(arm, self.chosen(arm), item.metric) for arm in arms]
         if len(found) == 2:
             places = [self.index(arm) or 0 for arm in arms]
-            return Sides(a=item.a, b=item.b, places=(places[0], places[1]), scores=(found[0], found[1]))
+            both = (found[0], found[1])
+            return Sides(a=item.a, b=item.b, places=(places[0], places[1]), scores=both, range=within)
         halves = [_minus(found[0], found[1]), _minus(found[2], found[3])] if found else [{}, {}]
         places = [self.index(arm) or 0 for arm in arms[::2]] or [0, 1]
         return Sides(
@@ -246,11 +249,12 @@ def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
     return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
 
 
-def point(x: float, scores: Sequence[float]) -> Point:
+def point(x: float, scores: Sequence[float], within: ranges.Range = ranges.ANYTHING) -> Point:
     """The mean of at least one score, with its interval; below two scores the interval is the mean itself."""
     found = stats.estimate(scores)
     mean = found.mean if found.mean is not None else math.nan
-    low, high = (mean if end is None else end for end in (found.low, found.high))
+    low, high = (ranges.cut(end, within) for end in (found.low, found.high))
+    low, high = mean if low is None else low, mean if high is None else high
     return Point(x=x, mean=mean, low=low, high=high, n=found.n)
 
 

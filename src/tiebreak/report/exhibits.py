@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.ranges import SHARE
 from tiebreak.report import words
 from tiebreak.report.evidence import Evidence, Point, point
 from tiebreak.report.pictures import Pixels
@@ -113,7 +114,7 @@ def _curve(evidence: Evidence, arm: str, kind: str) -> list[Point]:
             for value, score in pairs:
                 if math.isfinite(value) and math.isfinite(score):
                     scores.setdefault(round(value, 4), []).append(score)
-    return [point(value, scores[value]) for value in sorted(scores)]
+    return [point(value, scores[value], SHARE) for value in sorted(scores)]
 
 
 def examples(evidence: Evidence) -> list[Example]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tiebreak import stats
+from tiebreak import ranges, stats
 from tiebreak.names import Goal
 from tiebreak.report import drawing, words
 from tiebreak.report.drawing import INK, MUTED, PAPER, RULE, SMALL, Margins
@@ -181,7 +181,8 @@ def paired_seeds(sides: Sides, *, name: str, quantity: str) -> str:
             axes.plot([side] * len(values), values, drawing.marker(index), color=drawing.colour(index), markersize=5)
             found = stats.estimate([pair[side] for pair in pairs.values()])
             mean = found.mean if found.mean is not None else 0.0
-            axes.plot([place, place], _ends(mean, found.low, found.high), color=drawing.colour(index), linewidth=4)
+            ends = _ends(mean, *(ranges.cut(end, sides.range) for end in (found.low, found.high)))
+            axes.plot([place, place], ends, color=drawing.colour(index), linewidth=4)
             axes.plot(place, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
                       markeredgewidth=2, markersize=9)  # fmt: skip
         axes.set_xticks([0, 1], [drawing.fit(sides.a, 140), drawing.fit(sides.b, 140)], fontsize=drawing.TEXT)

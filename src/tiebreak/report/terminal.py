@@ -36,7 +36,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     _print_comparisons(console, verdict)
     if verdict.finished < verdict.planned:
-        _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs finished", "yellow")
+        _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
         _say(console, f"warning: {warning}", "yellow")
     _print_needed(console, verdict, report)

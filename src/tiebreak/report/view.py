@@ -165,13 +165,17 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
         remark = " / ".join(result.name for result in shown)
     return [
         ("Seeds", f"{least} of {evidence.study.seeds}", "paired: same data order and random streams on both sides"),
-        (
-            "Training time",
-            words.duration(evidence.train_seconds()),
-            f"{verdict.finished} of {words.number_of(verdict.planned, 'planned run')} finished",
-        ),
+        ("Training time", words.duration(evidence.train_seconds()), _finished(evidence)),
         ("Parameters", size, remark),
     ]
+
+
+def _finished(evidence: Evidence) -> str:
+    """How many runs came to a result, and how many ended without one."""
+    status = [evidence.status(identity) for identity in evidence.plan.runs]
+    lost = len(status) - status.count("done") - status.count("missing")
+    done = f"{status.count('done')} of {words.number_of(len(status), 'planned run')} finished"
+    return f"{done}, {lost} diverged or failed" if lost else done
 
 
 def _main(evidence: Evidence, item: ComparisonResult) -> Main:

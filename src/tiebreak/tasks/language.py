@@ -164,7 +164,7 @@ class Language:
             temperature=float(how["temperature"]),
             top_k=int(how["top_k"]),
             top_p=float(how["top_p"]),
-            seed=int(how["seed"]),
+            seed=int(how["sampling_seed"]),
         )
         texts = _continue(network, prompt, end, int(how["words"]), int(how["n"]), draw)
         whole = [[*pieces, *(words[token] for token in text)] for text in texts]

@@ -1,0 +1,34 @@
+"""What values a metric can take. Intervals are cut to them: no accuracy lies above 1, no perplexity below 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+Range = tuple[float, float]
+
+ANYTHING: Range = (-math.inf, math.inf)
+SHARE: Range = (0.0, 1.0)
+CORRELATION: Range = (-1.0, 1.0)
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("accuracy", "exact", "jaccard", "cosine", "dl"), SHARE),
+    **dict.fromkeys(("loss", "error", "cer", "wer"), (0.0, math.inf)),
+    "perplexity": (1.0, math.inf),
+}
+
+
+def range_of(metric: str) -> Range:
+    """Of a metric, also as it is called on training or validation data; unknown ones may be anything."""
+    return RANGES.get(metric.removeprefix("train_").removeprefix("val_"), ANYTHING)
+
+
+def of_difference(plus: Iterable[Range], minus: Iterable[Range]) -> Range:
+    """Of the sum of some numbers less the sum of others."""
+    added, taken = list(plus), list(minus)
+    low = sum(low for low, _ in added) - sum(high for _, high in taken)
+    return low, sum(high for _, high in added) - sum(low for low, _ in taken)
+
+
+def cut(end: float | None, within: Range) -> float | None:
+    """An end of an interval, moved to where its number can be."""
+    return None if end is None else min(max(end, within[0]), within[1])
