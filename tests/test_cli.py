@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
 from pathlib import Path
 from shutil import copytree
 from typing import Any, NamedTuple
@@ -127,9 +128,15 @@ def test_help_of_all_names_every_command(tiebreak: Tiebreak) -> None:
     assert "tiebreak run pooling --quick" in said
 
 
-def test_no_command_shows_the_help(tiebreak: Tiebreak) -> None:
-    done = tiebreak()
+@pytest.mark.parametrize("arguments", [[], ["data"]], ids=["none", "data"])
+def test_no_command_shows_the_help(arguments: list[str], tiebreak: Tiebreak) -> None:
+    done = tiebreak(*arguments)
     assert "Usage" in done.out + done.err
+    assert "tiebreak: " not in done.err
+
+
+def test_the_version_is_that_of_the_package(tiebreak: Tiebreak) -> None:
+    assert tiebreak("--version") == (0, f"tiebreak {metadata.version('tiebreak')}\n", "")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["studies"], ["data", "list"]], ids=" ".join)
@@ -228,12 +235,14 @@ def test_a_bad_option_is_one_line_and_code_2(
         ["plan", "pooling", "--seeds", "many"],
         ["run", "pooling", "--strategy", "fast"],
         ["run", "pooling", "--precision", "fp8"],
-        ["data"],
+        ["run", "pooling", "kuzushiji"],
     ],
     ids=" ".join,
 )
-def test_a_command_that_cannot_be_understood_is_code_2(arguments: list[str], tiebreak: Tiebreak) -> None:
-    assert tiebreak(*arguments).code == 2
+def test_a_command_that_cannot_be_understood_is_one_line_and_code_2(arguments: list[str], tiebreak: Tiebreak) -> None:
+    done = tiebreak(*arguments)
+    assert (done.code, done.out) == (2, "")
+    assert re.fullmatch(r"tiebreak: [^\n]+; see tiebreak( run| plan)? --help\n", done.err)
 
 
 def test_reduced_precision_on_a_cpu_is_one_line_and_nothing_is_made(tiebreak: Tiebreak, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -31,6 +31,9 @@ app = typer.Typer(
     ),
 )
 app.add_typer(data_app, name="data")
+
+# What is raised for a wrong command line: of click, or of the click inside of typer, which has no public name.
+WrongUse = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")
@@ -82,10 +85,33 @@ class Goal(StrEnum):
 def main() -> None:
     """Run the command line. Bad input: one line on standard error and exit code 2."""
     try:
-        app()
+        code = app(prog_name="tiebreak", standalone_mode=False)
     except TiebreakError as error:
         print(f"tiebreak: {error}", file=sys.stderr)
         sys.exit(2)
+    except WrongUse as error:
+        text = " ".join(error.format_message().split()).rstrip(".")
+        if text:  # else the help was asked for by giving nothing, and stands there already
+            command = error.ctx.command_path if error.ctx is not None else "tiebreak"
+            print(f"tiebreak: {text[:1].lower()}{text[1:]}; see {command} --help", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(code)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from tiebreak import __version__
+
+        print(f"tiebreak {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None: ...
 
 
 def _console() -> Console:
