@@ -67,21 +67,27 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
 @data_app.command("check")
 def data_check(
     name: Annotated[str, typer.Argument(help="See `tiebreak data list`; or the path of your own data.")],
-    task: Annotated[str, typer.Option(metavar="NAME", help="What your own data is for: a task.")] = "classify",
+    task: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What your own data is for; default: by the names of files.")
+    ] = None,
     data_dir: DataDirOption = None,
 ) -> None:
     """Compare the checksums of a data set's files with the published ones, load it once and say what it holds.
 
-    Your own data, with --task: images (classify) are an .npz file in the MedMNIST layout, a folder CLASS/NAME.png, or
+    Your own data, by --task: images (classify) are an .npz file in the MedMNIST layout, a folder CLASS/NAME.png, or
     train/CLASS/NAME.png and the same for val and test; sentences (translate) a .tsv file; speech (transcribe) a folder
     with transcripts.tsv and audio; text (language) a .txt file; a graph (nodes) a folder of CSV files or an .npz file.
     """
     from tiebreak import names
     from tiebreak.data import families
 
-    if task not in names.TASKS:
+    if task is not None and task not in names.TASKS:
         raise TiebreakError(f"--task {task}: no such task; {nearest(task, names.TASKS)}")
     if names.is_path(name):
+        if task is None:
+            family = families.likely(Path(name).expanduser())
+            task = next(each for each, known in names.TASKS.items() if known.family == family)
+            print(f"{name}: taken for data of the task {task}; another: --task")
         print("\n".join(families.load(names.TASKS[task].family, name, data_dir).description()))
         return
     if name not in names.DATA and Path(name).exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,6 +15,16 @@ MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "language": "corpus",
     "recogniser": "speech",
 }
+
+
+# What lies in a user's folder, or the ending of a user's file, of a family; all else is taken for images.
+INSIDE: Mapping[str, tuple[str, ...]] = {
+    "recogniser": ("transcripts.tsv", "train/transcripts.tsv"),
+    "node-classifier": ("edges.csv",),
+    "translator": ("train.tsv",),
+    "language": ("train.txt", "ptb.train.txt"),
+}
+ENDINGS: Mapping[str, str] = {".tsv": "translator", ".txt": "language"}
 
 
 class Loader(Protocol):
@@ -32,6 +43,17 @@ class Loader(Protocol):
 def loader(family: str) -> Loader:
     """The module for a family."""
     return importlib.import_module(f"tiebreak.data.{MODULES[family]}")
+
+
+def likely(path: Path) -> str:
+    """The family that a user's own data looks made for, by names alone."""
+    for family, entries in INSIDE.items():
+        if any((path / entry).exists() for entry in entries):
+            return family
+    if path.is_file() and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as arrays:
+            return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
+    return ENDINGS.get(path.suffix.lower(), "classifier")
 
 
 def load(family: str, name: str, data_dir: Path | None) -> Any:
