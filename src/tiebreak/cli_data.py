@@ -80,12 +80,13 @@ def data_check(
     """
     from tiebreak import names
     from tiebreak.data import families
+    from tiebreak.data.own import find_own
 
     if task is not None and task not in names.TASKS:
         raise TiebreakError(f"--task {task}: no such task; {nearest(task, names.TASKS)}")
     if names.is_path(name):
         if task is None:
-            family = families.likely(Path(name).expanduser())
+            family = families.likely(find_own(name, data_dir))
             task = next(each for each, known in names.TASKS.items() if known.family == family)
             print(f"{name}: taken for data of the task {task}; another: --task")
         print("\n".join(families.load(names.TASKS[task].family, name, data_dir).description()))

@@ -154,6 +154,7 @@ def run(*arguments: str) -> tuple[int, str]:
 def test_the_check_of_a_path_shows_classes_and_splits(own_folder: Path) -> None:
     assert run("check", "./own") == (
         0,
+        "./own: taken for data of the task classify; another: --task\n"
         "./own: 2 classes, 16 train, 2 val, 2 test; 28x28 pixels, grey\n"
         f"./own: split 70/15/15 of every class; sha256 {checksum('./own')}\n"
         "  dark: 8 train, 1 val, 1 test\n"
@@ -165,7 +166,7 @@ def test_the_check_of_a_path_finds_it_in_the_data_folder(own_file: Path, monkeyp
     monkeypatch.chdir(os.sep)
     code, printed = run("check", "own.npz", "--data-dir", str(own_file.parent))
     assert code == 0
-    assert printed.startswith("own.npz: 2 classes, 96 train, 24 val, 24 test; 28x28 pixels, grey\n")
+    assert "\nown.npz: 2 classes, 96 train, 24 val, 24 test; 28x28 pixels, grey\n" in printed
 
 
 def test_a_folder_without_a_slash_is_explained(own_folder: Path) -> None:

@@ -237,7 +237,10 @@ def test_a_seed_repeats_its_texts_and_another_writes_others() -> None:
     own = data()
     network = network_for(own).eval()
     texts = [
-        [answer.text for answer in TASK.answer(network, "w0", known(own), how(n=5, seed=seed, words=20)).answers]
+        [
+            answer.text
+            for answer in TASK.answer(network, "w0", known(own), how(n=5, sampling_seed=seed, words=20)).answers
+        ]
         for seed in (0, 0, 1)
     ]
     assert texts[0] == texts[1] != texts[2]
