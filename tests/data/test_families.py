@@ -39,6 +39,15 @@ def test_arrays_tell_the_family(key: str, family: str, tmp_path: Path) -> None:
     assert families.likely(tmp_path / "a.npz") == family
 
 
+def test_a_damaged_file_is_left_to_the_loader(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as arrays:
+        arrays.writestr("edges.npy", b"")
+    whole = (tmp_path / "a.npz").read_bytes()
+    for number, end in enumerate(range(len(whole))):
+        (tmp_path / f"{number}.npz").write_bytes(whole[:end] + b"?" + whole[end + 1 :])
+        assert families.likely(tmp_path / f"{number}.npz") in ("classifier", "node-classifier")
+
+
 def test_every_family_that_is_guessed_has_a_loader_and_one_task() -> None:
     guessed = {*families.INSIDE, *families.ENDINGS.values(), "classifier"}
     assert guessed == families.MODULES.keys()

@@ -47,12 +47,15 @@ def loader(family: str) -> Loader:
 
 def likely(path: Path) -> str:
     """The family that a user's own data looks made for, by names alone."""
-    for family, entries in INSIDE.items():
-        if any((path / entry).exists() for entry in entries):
-            return family
-    if path.is_file() and zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as arrays:
-            return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
+    try:
+        for family, entries in INSIDE.items():
+            if any((path / entry).exists() for entry in entries):
+                return family
+        if path.is_file() and zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as arrays:
+                return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
+    except (OSError, zipfile.BadZipFile):  # the loader will say what is wrong with it
+        return "classifier"
     return ENDINGS.get(path.suffix.lower(), "classifier")
 
 
