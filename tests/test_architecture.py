@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
             "data",
             "models.fusing",
             "models.interfaces",
+            "models.listening",
             "stats",
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gzip
 import hashlib
 import http.server
 import json
@@ -645,6 +646,64 @@ def test_data_that_is_not_here_is_code_2_with_advice(tiebreak: Tiebreak, tmp_pat
     assert (done.code, done.out) == (2, "")
     assert "octmnist.npz not found in" in done.err
     assert "`tiebreak data fetch octmnist`" in done.err
+
+
+def test_lj_speech_that_lies_unpacked_is_here(
+    tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("espeakng_loader")
+    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "ljspeech"
+    folder.mkdir()
+    (folder / "metadata.csv").write_text("".join(f"LJ{index}|no. {index}|number {index}\n" for index in range(20)))
+    done = tiebreak("data", "check", "spoken-ljspeech", "--data-dir", tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(
+        f"spoken-ljspeech: read from {folder / 'metadata.csv'}, of which no checksum is published\n"
+        "spoken-ljspeech: synthetic speech, 15 train, 1 val, 4 test"
+    )
+    assert listed(tiebreak, tmp_path) == ["not here", str(folder / "metadata.csv")]
+    (folder / "wavs").mkdir()
+    assert listed(tiebreak, tmp_path) == [str(folder), str(folder / "metadata.csv")]
+
+
+def test_the_check_looks_at_the_file_that_is_loaded(
+    tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("espeakng_loader")
+    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
+    table = "".join(f"LJ{index}|no. {index}|number {index}\n" for index in range(20))
+    (tmp_path / "metadata_13100.csv.gz").write_bytes(gzip.compress(table.encode()))
+    done = tiebreak("data", "check", "spoken-ljspeech", "--data-dir", tmp_path)
+    assert done.code == 2
+    assert "metadata_13100.csv.gz: usable, but not the published file" in done.err
+    (tmp_path / "ljspeech").mkdir()
+    (tmp_path / "ljspeech" / "metadata.csv").write_text(table)  # the loader finds it first
+    done = tiebreak("data", "check", "spoken-ljspeech", "--data-dir", tmp_path)
+    assert (done.code, done.err) == (0, "")
+
+
+def listed(tiebreak: Tiebreak, data_dir: Path) -> list[str]:
+    """Where `data list` says that ljspeech and spoken-ljspeech are."""
+    lines = tiebreak("data", "list", "--data-dir", data_dir).out.splitlines()
+    starts = [line.partition(" ")[0] for line in lines]
+    return [lines[starts.index(name) + 1].rpartition("; ")[2] for name in ("ljspeech", "spoken-ljspeech")]
+
+
+def test_sentences_of_ones_own_are_checked_as_speech(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    pytest.importorskip("espeakng_loader")
+    (tmp_path / "said.txt").write_text("".join(f"This is number {index}.\n" for index in range(10)))
+    done = tiebreak("data", "check", tmp_path / "said.txt", "--task", "transcribe")
+    assert (done.code, done.err) == (0, "")
+    assert f"{tmp_path / 'said.txt'}: synthetic speech, 8 train, 1 val, 1 test" in done.out
+
+
+def test_sound_without_transcripts_is_taken_for_speech(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    (tmp_path / "one.wav").touch()
+    done = tiebreak("data", "check", f"{tmp_path}/")
+    assert done.code == 2
+    assert done.out == f"{tmp_path}/: taken for data of the task transcribe; another: --task\n"
+    assert done.err.startswith(f"tiebreak: {tmp_path}: no transcripts.tsv in it")
 
 
 @pytest.mark.parametrize("command", ["check", "fetch"])

@@ -163,6 +163,38 @@ def test_lists_of_different_lengths_are_refused(name: str) -> None:
         score([], [])
 
 
+@pytest.mark.parametrize("name", ["error_rates", "error_rate", "cer", "wer", "exact_match"])
+@pytest.mark.parametrize(
+    ("references", "predictions", "blamed"),
+    [
+        ("the cat sat", "the mat sat", "references are one string, 'the cat sat'"),
+        (["the cat sat"], "the mat sat", "predictions are one string"),
+        (np.str_("ab"), ["a", "b"], "references are one string"),
+        (b"ab", b"ac", "references are one string"),
+        ("", "", "references are one string, ''"),
+    ],
+)
+def test_one_string_is_no_list_of_sentences(name: str, references: object, predictions: object, blamed: str) -> None:
+    with pytest.raises(TiebreakError, match=blamed) as caught:
+        getattr(metrics, name)(references, predictions)
+    assert str(caught.value).endswith("; give lists of strings, one per sentence")
+
+
+def test_arrays_are_sequences_too() -> None:
+    references, predictions = ["ab c", "c", ""], ["ac c", "d", ""]
+    for score in (error_rate, cer, wer, exact_match):
+        expected = score(references, predictions)
+        assert score(np.array(references), np.array(predictions)) == expected
+        assert score(np.array(references, object), tuple(predictions)) == expected
+        with pytest.raises(TiebreakError, match="no sentences to score"):
+            score(np.array([], str), np.array([], str))
+    for similarity in (jaccard, cosine, damerau_levenshtein):
+        assert similarity(np.array([1, 2]), np.array([1, 2])) == 1.0
+        assert similarity(np.array([1, 2, 2]), [2, 1]) == similarity([1, 2, 2], [2, 1])
+        assert similarity(np.array([], int), np.array([3])) == 0.0
+        assert similarity(np.array([], int), []) == 1.0
+
+
 def test_metrics_need_no_torch() -> None:
     code = "import sys, tiebreak.metrics; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -138,6 +138,17 @@ def test_a_study_trains_them_and_says_that_they_are_code(
     assert result.plan.arm("mine").flops == 2 * (784 * 6 + 6 * 2)
 
 
+def test_a_network_that_ignores_its_input_is_a_warning(
+    tiny_study: Callable[..., Study], tiny_data_dir: Path, nets: Path
+) -> None:
+    study = own_study(tiny_study, nets)
+    assert not any("input" in warning for warning in make_plan(study, tiny_data_dir).warnings)
+    nets.write_text(NET.replace("self.net(images)", "self.net(0 * images)"), "utf-8")
+    assert make_plan(study, tiny_data_dir).warnings[-1] == (
+        "small: what it gives does not depend on its input; look for the bug"
+    )
+
+
 def test_changing_the_file_changes_its_runs_and_no_others(
     tiny_study: Callable[..., Study], tiny_data_dir: Path, nets: Path
 ) -> None:

@@ -40,7 +40,8 @@ def test_the_quick_version_plans_on_embedded_data(name: str) -> None:
     for arm in plan.arms:
         assert len(arm.runs) == len(study.settings()) * study.seeds
     assert plan.runs.keys() == {identity for arm in plan.arms for identity in arm.runs.values()}
-    assert not plan.warnings
+    assert plan.data.synthetic == (study.task == "transcribe")
+    assert ["synthetic speech" in warning for warning in plan.warnings] == [True] * plan.data.synthetic
 
 
 @pytest.mark.parametrize("name", BUILTIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +11,13 @@ import typer
 from tiebreak.errors import TiebreakError, nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from tiebreak.data.fetch import Checked
+
+LJ, SPOKEN_LJ = "ljspeech", "spoken-ljspeech"  # may lie unpacked, where no checksum is published of what is read
 
 data_app = typer.Typer(no_args_is_help=True, help="Data sets: what there is, get one, check one.")
 
@@ -40,7 +43,7 @@ def data_list(data_dir: DataDirOption = None) -> None:
     rows = []
     for name, entry in names.DATA.items():
         try:
-            found = ", ".join(str(path) for path in fetch.locate(name, data_dir).values()) or "embedded"
+            found = ", ".join(map(str, _places(name, data_dir))) or "embedded"
         except TiebreakError:
             found = "not here"
         rows.append((name, entry.line, fetch.find_source(name).licence, found))
@@ -76,7 +79,8 @@ def data_check(
 
     Your own data, by --task: images (classify) are an .npz file in the MedMNIST layout, a folder CLASS/NAME.png, or
     train/CLASS/NAME.png and the same for val and test; sentences (translate) a .tsv file; speech (transcribe) a folder
-    with transcripts.tsv and audio; text (language) a .txt file; a graph (nodes) a folder of CSV files or an .npz file.
+    with transcripts.tsv and audio, or a .txt file of sentences to be spoken; text (language) a .txt file; a graph
+    (nodes) a folder of CSV files or an .npz file.
     """
     from tiebreak import names
     from tiebreak.data import families
@@ -95,6 +99,9 @@ def data_check(
         raise TiebreakError(f"no data set is called {name!r}; for your own data write a slash: ./{name}")
     files = _verified(name, data_dir)
     loaded = families.load(names.DATA[name].family, name, data_dir)
+    if not files:
+        for path in _places(name, data_dir):
+            print(f"{name}: read from {path}, of which no checksum is published")
     for filename, file in files.items():
         print(
             f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}"
@@ -107,11 +114,31 @@ def data_check(
         )
 
 
+def _places(name: str, data_dir: Path | None) -> Sequence[Path]:
+    """Where a data set is: what its loader reads, or what was fetched and is yet to be unpacked. Embedded: none."""
+    from tiebreak.data import fetch
+
+    if name == LJ:
+        from tiebreak.data.ljspeech import find_clips
+
+        with suppress(TiebreakError):
+            return [find_clips(data_dir)]
+    if name == SPOKEN_LJ:
+        from tiebreak.data.ljspeech import find_table
+
+        return [find_table(data_dir)]
+    return [*fetch.locate(name, data_dir).values()]
+
+
 def _verified(name: str, data_dir: Path | None) -> Mapping[str, Checked]:
     """The files of a data set, compared with the published checksums; none where it lies unpacked."""
     from tiebreak.data import fetch
 
-    if name == "ljspeech":
+    if name == SPOKEN_LJ:
+        published = {file.filename: file for file in fetch.find_source(name).files}
+        found = {path.name: path for path in _places(name, data_dir)}
+        return {name: fetch.compare(path, published[name]) for name, path in found.items() if name in published}
+    if name == LJ:
         try:
             fetch.locate(name, data_dir)
         except TiebreakError:  # the archive may be gone once it is unpacked: the loader looks for what was in it

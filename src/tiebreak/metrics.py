@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,35 +30,37 @@ from rapidfuzz.distance import OSA, Levenshtein
 
 from tiebreak.errors import TiebreakError
 
-Tokens = Sequence[Hashable]
+Tokens = Sequence[Hashable] | NDArray[Any]
+Sentences = Sequence[str] | NDArray[np.str_]
 
 
-def error_rates(references: Sequence[str], predictions: Sequence[str]) -> NDArray[np.float64]:
+def error_rates(references: Sentences, predictions: Sentences) -> NDArray[np.float64]:
     """Of each sentence: character edits from the prediction to the reference / characters of the reference."""
     _check(references, predictions)
     return _edits(references, predictions) / np.maximum(_lengths(references), 1)
 
 
-def error_rate(references: Sequence[str], predictions: Sequence[str]) -> float:
+def error_rate(references: Sentences, predictions: Sentences) -> float:
     """The mean of `error_rates`: every sentence counts the same, however long; can exceed 1."""
     return float(error_rates(references, predictions).mean())
 
 
-def cer(references: Sequence[str], predictions: Sequence[str]) -> float:
+def cer(references: Sentences, predictions: Sentences) -> float:
     """Character error rate of the whole: long sentences count more than in `error_rate`."""
     return _corpus_rate(references, predictions)
 
 
-def wer(references: Sequence[str], predictions: Sequence[str]) -> float:
+def wer(references: Sentences, predictions: Sentences) -> float:
     """Word error rate of the whole; words are what is between white space.
 
     >>> wer(["the cat sat"], ["the mat  sat"])
     0.3333333333333333
     """
+    _check_lists(references, predictions)  # before they are split: the letters of a string would be its words
     return _corpus_rate([text.split() for text in references], [text.split() for text in predictions])
 
 
-def exact_match(references: Sequence[str], predictions: Sequence[str]) -> float:
+def exact_match(references: Sentences, predictions: Sentences) -> float:
     """The share of sentences that were predicted without any error."""
     _check(references, predictions)
     return float(np.mean([first == second for first, second in zip(references, predictions, strict=True)]))
@@ -72,7 +75,7 @@ def jaccard(first: Tokens, second: Tokens) -> float:
 
 def cosine(first: Tokens, second: Tokens) -> float:
     """Σ min of how often each token occurs / the geometric mean of the lengths."""
-    if not first or not second:
+    if min(len(first), len(second)) == 0:
         return float(len(first) == len(second))
     return (Counter(first) & Counter(second)).total() / math.sqrt(len(first) * len(second))
 
@@ -87,21 +90,21 @@ def damerau_levenshtein(first: Tokens, second: Tokens) -> float:
     return 1 - OSA.distance(*_numbered(first, second)) / longest if longest else 1.0
 
 
-def _corpus_rate(references: Sequence[Tokens], predictions: Sequence[Tokens]) -> float:
+def _corpus_rate(references: Sequence[Tokens] | Sentences, predictions: Sequence[Tokens] | Sentences) -> float:
     _check(references, predictions)
     return float(_edits(references, predictions).sum() / max(int(_lengths(references).sum()), 1))
 
 
-def _edits(references: Sequence[Tokens], predictions: Sequence[Tokens]) -> NDArray[np.int64]:
+def _edits(references: Sequence[Tokens] | Sentences, predictions: Sequence[Tokens] | Sentences) -> NDArray[np.int64]:
     pairs = zip(references, predictions, strict=True)
     return np.array([Levenshtein.distance(*_numbered(first, second)) for first, second in pairs], dtype=np.int64)
 
 
-def _lengths(sequences: Sequence[Tokens]) -> NDArray[np.int64]:
+def _lengths(sequences: Sequence[Tokens] | Sentences) -> NDArray[np.int64]:
     return np.array([len(sequence) for sequence in sequences], dtype=np.int64)
 
 
-def _numbered(first: Tokens, second: Tokens) -> tuple[Tokens, Tokens]:
+def _numbered(first: Tokens, second: Tokens) -> tuple[Sequence[Hashable], Sequence[Hashable]]:
     """Tokens as small numbers, since rapidfuzz compares hashes, and hash(-1) == hash(-2); text needs no such care."""
     if isinstance(first, str) and isinstance(second, str):
         return first, second
@@ -111,8 +114,16 @@ def _numbered(first: Tokens, second: Tokens) -> tuple[Tokens, Tokens]:
     return [numbers[token] for token in first], [numbers[token] for token in second]
 
 
-def _check(references: Sequence[Tokens], predictions: Sequence[Tokens]) -> None:
+def _check(references: Sequence[Tokens] | Sentences, predictions: Sequence[Tokens] | Sentences) -> None:
+    _check_lists(references, predictions)
     if len(references) != len(predictions):
         raise TiebreakError(f"{len(references)} references, but {len(predictions)} predictions; give one for each")
-    if not references:
+    if len(references) == 0:
         raise TiebreakError("no sentences to score: the lists of references and predictions are empty")
+
+
+def _check_lists(references: object, predictions: object) -> None:
+    """Raise where one string is given: it is a sequence of strings too, and each letter would count as a sentence."""
+    for name, given in (("references", references), ("predictions", predictions)):
+        if isinstance(given, str | bytes):
+            raise TiebreakError(f"the {name} are one string, {given[:40]!r}; give lists of strings, one per sentence")

@@ -77,11 +77,15 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     first = task_options(study, study.arms[0])
     task = catalog.TASKS[study.task].under(first)
     data = task.load(study.data, data_dir)
+    synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     runs: dict[str, Run] = {}
-    arms = []
+    arms, deaf = [], {}
     for arm in study.arms:
-        planned, own = _plan_arm(study, arm, data.checksum, task.under(task_options(study, arm)).shape(data))
+        shape = task.under(task_options(study, arm)).shape(data)
+        planned, own, heard = _plan_arm(study, arm, data.checksum, shape)
         arms.append(planned)
+        if not heard:
+            deaf[arm.design] = f"{arm.design}: what it gives does not depend on its input; look for the bug"
         for identity, run in own.items():
             shared = runs.get(identity, run)
             evaluations = tuple(
@@ -99,19 +103,22 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             licence=data.licence,
             citation=data.citation,
             vocabulary=task.vocabulary(data),
+            synthetic=synthetic,
         ),
         designs_from=study.designs_from,
         arms=tuple(arms),
         runs=runs,
         terms=equal_terms(study, arms),
-        warnings=tuple(warnings(study, data.official)),
+        warnings=(*warnings(study, data.official, synthetic), *deaf.values()),
     )
 
 
-def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run]]:
+def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run], bool]:
+    """The arm, its runs, and whether its network uses its input: asked of a user's own; a test asks it of ours."""
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusing import why_not
+    from tiebreak.models.listening import ignores_input
 
     design = catalog.find_design(arm.design, study.designs_from, names.TASKS[study.task].family)
     own = arm.design not in names.DESIGNS
@@ -154,7 +161,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         cannot_fuse=why_not(network, shape),  # type: ignore[arg-type]
         shape=asdict(shape),  # type: ignore[call-overload]
     )
-    return planned, runs
+    return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

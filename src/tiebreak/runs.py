@@ -158,6 +158,7 @@ class DataSummary(Strict):
     vocabulary: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(
         default_factory=dict
     )  # such as classes
+    synthetic: bool = False  # speech that nobody said
 
 
 class Plan(Strict):

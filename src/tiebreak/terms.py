@@ -55,7 +55,7 @@ def _list(values: set[int] | set[int | None]) -> str:
     return ", ".join("unknown" if value is None else f"{value:,}" for value in sorted(values, key=lambda v: v or 0))
 
 
-def warnings(study: Study, official: bool | None) -> list[str]:
+def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
     """What the user should know before training."""
     from tiebreak.stats import least_seeds
 
@@ -72,4 +72,6 @@ def warnings(study: Study, official: bool | None) -> list[str]:
         found.append(
             f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
         )
+    if synthetic:
+        found.append(f"{study.data} is synthetic speech, easier than people's: results may not hold for theirs")
     return found

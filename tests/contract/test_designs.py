@@ -15,6 +15,7 @@ from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
 from tiebreak.models.fusing import why_not
 from tiebreak.models.interfaces import Design
+from tiebreak.models.listening import ignores_input
 from tiebreak.resolve import complete
 from tiebreak.tasks.interface import Split, select
 
@@ -76,6 +77,11 @@ def test_the_loss_depends_on_the_input(design: Design) -> None:
     for name in family_of(design).inputs:
         with torch.no_grad():
             assert loss(design, network, split, weights) != loss(design, network, {**split, name: other[name]}, weights)
+
+
+@every_design
+def test_a_plan_would_find_that_it_uses_its_input(design: Design) -> None:
+    assert not ignores_input(*build(design))
 
 
 @every_design

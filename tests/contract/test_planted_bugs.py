@@ -36,3 +36,5 @@ def test_a_decoder_that_does_not_see_the_encoder_is_caught(deaf: type[SpeechAtte
     test_designs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
     with pytest.raises(AssertionError):
         test_designs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=deaf))
+    with pytest.raises(AssertionError):
+        test_designs.test_a_plan_would_find_that_it_uses_its_input(replace(catalog.DESIGNS[name], build=deaf))

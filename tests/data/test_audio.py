@@ -87,6 +87,27 @@ def test_a_header_that_claims_two_gigabytes(tmp_path: Path) -> None:
     assert refusal(path) == "its header claims 2,000,000,000 bytes of sound and it has 6,000; get it again"
 
 
+def test_an_rf64_header_that_claims_terabytes(tmp_path: Path) -> None:
+    path, samples = tmp_path / "x.wav", tone(3000, 22_050)
+    soundfile.write(path, samples, 22_050, format="RF64", subtype="PCM_16")
+    np.testing.assert_allclose(read_audio(path).samples, samples, atol=1e-4)
+    content = bytearray(path.read_bytes())
+    place = content.index(b"ds64") + 16
+    assert struct.unpack("<Q", content[place : place + 8]) == (6000,)
+    content[place : place + 8] = struct.pack("<Q", 1 << 42)
+    path.write_bytes(content)
+    assert refusal(path) == "its header claims 4,398,046,511,104 bytes of sound and it has 6,000; get it again"
+
+
+@pytest.mark.parametrize(("kind", "endian"), [("WAV", "LITTLE"), ("WAV", "BIG"), ("WAVEX", "LITTLE"), ("RF64", "FILE")])
+def test_a_wav_of_any_kind_that_ends_early(tmp_path: Path, kind: str, endian: str) -> None:
+    path = tmp_path / "x.wav"
+    soundfile.write(path, tone(3000, 22_050), 22_050, format=kind, subtype="PCM_16", endian=endian)
+    assert len(read_audio(path).samples) == 3000
+    path.write_bytes(path.read_bytes()[:-1000])
+    assert refusal(path) == "its header claims 6,000 bytes of sound and it has 5,000; get it again"
+
+
 @pytest.mark.parametrize("name", ["x.wav", "x.flac"])
 def test_a_file_that_ends_early(tmp_path: Path, name: str) -> None:
     path = saved(tmp_path / name, np.random.default_rng(0).uniform(-1, 1, 30_000))
@@ -104,6 +125,54 @@ def test_a_flac_header_that_claims_hours_takes_no_memory(tmp_path: Path) -> None
     assert refusal(path) == (
         f"{((1 << 36) - 1) / 22_050:,.0f} seconds; an utterance has at most {LONGEST_SECONDS}: cut it"
     )
+
+
+def streamed(path: Path, samples: NDArray[np.floating], rate: int) -> Path:
+    """A FLAC file as of an encoder that cannot go back to its header: 0 samples, which means unknown."""
+    content = bytearray(saved(path, samples, rate).read_bytes())
+    content[21] &= 0xF0
+    content[22:26] = bytes(4)
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize("count", [1, 3000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_flac_file_of_unknown_length_is_read_to_its_end(tmp_path: Path, count: int, channels: int) -> None:
+    samples = np.stack([tone(count, 16_000)] * channels, axis=1)
+    expected = read_audio(saved(tmp_path / "known.flac", samples, 16_000))
+    read, rate = read_audio(streamed(tmp_path / "x.flac", samples, 16_000))
+    assert rate == 16_000
+    np.testing.assert_array_equal(read, expected.samples)
+
+
+def test_a_flac_file_of_unknown_length_that_is_cut_or_too_long(tmp_path: Path) -> None:
+    path = streamed(tmp_path / "x.flac", np.random.default_rng(0).uniform(-1, 1, 30_000), 16_000)
+    path.write_bytes(path.read_bytes()[:20_000])
+    assert refusal(path).startswith("no sound that can be read (")
+    limit = 4_000 * LONGEST_SECONDS
+    assert len(read_audio(streamed(path, np.zeros(limit), 4_000)).samples) == limit
+    assert refusal(streamed(path, np.zeros(limit + 1), 4_000)) == (
+        f"more than {LONGEST_SECONDS} seconds, the most that an utterance has: cut it"
+    )
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("left", "right", "mean"), [(3e38, 3e38, "inf"), (-3e38, -3e38, "-inf"), (np.inf, -np.inf, "nan")]
+)
+def test_channels_without_a_mean_are_one_line_and_no_warning(
+    tmp_path: Path, left: float, right: float, mean: str
+) -> None:
+    samples = np.zeros((3000, 2), np.float32)
+    samples[1234] = left, right
+    assert refusal(saved(tmp_path / "x.wav", samples, subtype="FLOAT")) == f"sample 1,234 is {mean} (1 such)"
+
+
+@pytest.mark.filterwarnings("error")
+def test_resampling_the_loudest_sound_gives_no_warning() -> None:
+    samples = np.tile(np.repeat(np.array([3.4e38, -3.4e38], np.float32), 50), 40)
+    assert np.isinf(resample(samples, 22_050, 16_000)).any()
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tiebreak import names
-from tiebreak.data import families
+from tiebreak.data import audio, families, pictures
+from tiebreak.data.fetch import find_source
+from tiebreak.errors import TiebreakError
 
 
 @pytest.mark.parametrize(
@@ -16,6 +18,15 @@ from tiebreak.data import families
     [
         ("speech/transcripts.tsv", "speech", "recogniser"),
         ("speech/train/transcripts.tsv", "speech", "recogniser"),
+        ("speech/val/transcripts.tsv", "speech", "recogniser"),
+        ("speech/test/transcripts.tsv", "speech", "recogniser"),
+        ("speech/transcripts.tsv", "speech/transcripts.tsv", "recogniser"),
+        ("speech/one.FLAC", "speech", "recogniser"),
+        ("speech/ann/one.wav", "speech", "recogniser"),
+        ("speech/one.wav", "speech/one.wav", "recogniser"),
+        ("lj/wavs/LJ001-0001.wav", "lj", "recogniser"),
+        ("speech/far/below/one.wav", "speech", "classifier"),
+        ("speech/.hidden.wav", "speech", "classifier"),
         ("graph/edges.csv", "graph", "node-classifier"),
         ("pairs/train.tsv", "pairs", "translator"),
         ("text/train.txt", "text", "language"),
@@ -46,6 +57,33 @@ def test_a_damaged_file_is_left_to_the_loader(tmp_path: Path) -> None:
     for number, end in enumerate(range(len(whole))):
         (tmp_path / f"{number}.npz").write_bytes(whole[:end] + b"?" + whole[end + 1 :])
         assert families.likely(tmp_path / f"{number}.npz") in ("classifier", "node-classifier")
+
+
+def test_one_glance_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cover beside the sounds makes no pictures of them, a picture in a class does; big folders are cut short."""
+    for made in ("speech/cover.png", "speech/one.wav", "pictures/cats/1.png", "pictures/dogs/bark.wav"):
+        (tmp_path / made).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / made).touch()
+    assert families.likely(tmp_path / "speech") == "recogniser"
+    assert families.likely(tmp_path / "pictures") == "classifier"
+    monkeypatch.setattr(families, "LOOKED_AT", 0)
+    assert families.likely(tmp_path / "speech") == "classifier"
+
+
+def test_every_sound_and_picture_that_is_read_is_known_by_its_ending() -> None:
+    assert {*audio.SUFFIXES} <= {*families.SOUNDS}
+    assert {*pictures.SUFFIXES} == {*families.PICTURES}
+
+
+@pytest.mark.parametrize("name", [name for name, entry in names.DATA.items() if entry.embedded])
+def test_embedded_data_has_the_licence_that_the_list_shows(name: str) -> None:
+    try:
+        data = families.load(names.DATA[name].family, name, None)
+    except TiebreakError as error:
+        pytest.skip(str(error))  # its package is not installed
+    source = find_source(name)
+    assert (data.licence, data.citation) == (source.licence, source.citation)
+    assert data.licence
 
 
 def test_every_family_that_is_guessed_has_a_loader_and_one_task() -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tiebreak.data.espeak import Utterance
-from tiebreak.data.features import Bank, Recipe, open_bank
+from tiebreak.data.features import Bank, Recipe, _alone, open_bank
 from tiebreak.data.mel import log_mel
 from tiebreak.errors import TiebreakError
 
@@ -64,7 +66,7 @@ def test_the_second_time_nothing_is_made_and_the_file_is_mapped(clips: list[Path
     assert isinstance(second.values, np.memmap)
     assert not second.values.flags.writeable
     np.testing.assert_array_equal(first.values, second.values)
-    assert names(cache) == [".json", ".lock", ".npy"]
+    assert names(cache) == [".json", ".npy"]
 
 
 def test_the_number_of_workers_changes_nothing(clips: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,18 +149,19 @@ def test_a_bad_clip_leaves_nothing_behind(clips: list[Path], cache: Path) -> Non
     clips[4].write_text("no sound")
     with pytest.raises(TiebreakError, match=r"4\.wav: no sound that can be read"):
         open_bank(RECIPE, clips, 4)
-    assert names(cache) == [".lock"]
+    assert names(cache) == []
     soundfile.write(clips[4], np.zeros(100), 16_000)
     with pytest.raises(TiebreakError, match=r"4\.wav: too short: 100 samples of sound; a spectrogram needs 201"):
         open_bank(RECIPE, clips, 4)
-    assert names(cache) == [".lock"]
+    assert names(cache) == []
 
 
 def test_what_a_killed_process_left_is_swept_away(clips: list[Path], cache: Path) -> None:
     cache.mkdir(parents=True)
     (cache / f".{RECIPE.path.name}.0a1b.part").touch()
+    RECIPE.path.with_suffix(".lock").touch()
     open_bank(RECIPE, clips, 4)
-    assert names(cache) == [".json", ".lock", ".npy"]
+    assert names(cache) == [".json", ".npy"]
 
 
 def test_a_cache_that_cannot_be_written_is_one_clear_line(
@@ -183,6 +186,30 @@ def test_two_at_once_make_it_once(clips: list[Path]) -> None:
         thread.join()
     assert len(banks) == 4
     assert calls == [(6, 6)]
+
+
+def test_no_two_hold_the_lock_though_each_removes_its_file(cache: Path) -> None:
+    """Each opening is a lock of its own, whether in a thread or in a process."""
+    inside, most, entered = 0, 0, 0
+
+    def work() -> None:
+        nonlocal inside, most, entered
+        for _ in range(40):
+            with suppress(TiebreakError), _alone(RECIPE.path):
+                inside += 1
+                most = max(most, inside)
+                time.sleep(0.0005)  # lets the others come and wait
+                entered += 1
+                inside -= 1
+                raise TiebreakError("a clip that is no sound")
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, entered) == (1, 240)
+    assert names(cache) == []
 
 
 def test_what_features_were_normalised_by_is_kept_with_them(clips: list[Path]) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,11 +139,56 @@ def test_silence_is_the_floor_everywhere() -> None:
         (np.zeros(200, np.float32), "too short: 200 samples of sound; a spectrogram needs 201 or more"),
         (np.zeros((800, 2), np.float32), "made of one row of samples"),
         (np.full(800, np.nan, np.float32), "NaN or infinite"),
+        (np.zeros(800, np.int16), "samples of type int16; give floats from -1 to 1 .16-bit sound: samples / 32768."),
+        (np.zeros(800, np.uint8), "samples of type uint8; give floats"),
+        ([0] * 800, "samples of type int64; give floats"),
+        (np.zeros(800, bool), "samples of type bool; give floats"),
+        (np.zeros(800, np.complex64), "samples of type complex64; give floats"),
+        (np.zeros(800, object), "samples of type object; give floats"),
+        (np.full(800, "0.5"), "samples of type <U3; give floats"),
+        ([[0.0], [0.0, 0.0]], "the sound is no row of numbers; give a list or an array of floats"),
+        (0.5, r"sound of shape \(\); a spectrogram is made of one row of samples"),
+        (np.full(800, 1e300), r"samples of up to 1e\+300 are too large; scale the sound to -1 to 1"),
+        (np.tile([1e308, -1e308], 400), r"samples of up to 1e\+308 are too large"),
     ],
 )
-def test_sound_without_features_is_refused(samples: NDArray[np.float32], line: str) -> None:
-    with pytest.raises(TiebreakError, match=line):
+@pytest.mark.filterwarnings("error")
+def test_sound_without_features_is_refused(samples: Any, line: str) -> None:
+    with pytest.raises(TiebreakError, match=line) as caught:
         log_mel(samples, 16_000)
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", ["rate", "filter_rate"])
+@pytest.mark.parametrize(
+    "value", [0, -16_000, math.nan, math.inf, -math.inf, 0.5, pytest.param(10**400, id="huge"), "16000"]
+)
+@pytest.mark.filterwarnings("error")
+def test_rates_that_are_none_are_refused(name: str, value: Any) -> None:
+    rates = {"rate": 16_000, name: value}
+    with pytest.raises(TiebreakError, match=f"^{name} is .*; give samples a second, from 1 to 1,000,000,000$"):
+        log_mel(noise(800), **rates)
+
+
+@pytest.mark.parametrize("name", ["mels", "fft", "hop"])
+@pytest.mark.parametrize("value", [0, -1, 2.5, math.nan, "80"])
+def test_sizes_below_one_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(TiebreakError, match=f"^{name} is .*; give a whole number, 1 or more$"):
+        log_mel(noise(800), 16_000, **{name: value})
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_floats_of_any_width_and_lists_of_them_are_the_same_sound(kind: type[np.floating]) -> None:
+    samples = noise(800).astype(kind)
+    features = log_mel(samples, 16_000)
+    np.testing.assert_array_equal(log_mel(samples.astype(np.float64), 16_000), features)
+    np.testing.assert_array_equal(log_mel(samples.tolist(), 16_000), features)
+    np.testing.assert_array_equal(log_mel(samples, np.int64(16_000), hop=np.int32(160)), features)  # type: ignore[arg-type]
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_loudest_float32_has_features() -> None:
+    assert np.isfinite(log_mel(np.full(800, np.finfo(np.float32).max), 16_000)).all()
 
 
 @given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 1000))

@@ -143,6 +143,11 @@ def test_a_line_that_makes_no_sense_is_named(tmp_path: Path, line: str, told: st
 def test_folders_that_are_no_speech(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     assert refusal(tmp_path / "own").startswith(".: no transcripts.tsv in it, nor in each of train, val and test")
+    (tmp_path / "own" / "val").mkdir()
+    (tmp_path / "own" / "val" / "transcripts.tsv").touch()
+    assert refusal(tmp_path / "own") == (
+        ".: transcripts.tsv is in val and not in train, test; all three need one, lines: file TAB text"
+    )
     (tmp_path / "own" / "transcripts.tsv").write_text("\n\n")
     assert refusal(tmp_path / "own") == "./transcripts.tsv: no transcript in it"
     (tmp_path / "own" / "transcripts.tsv").write_bytes(b"\xff\xfe")
@@ -150,6 +155,27 @@ def test_folders_that_are_no_speech(tmp_path: Path) -> None:
     assert refusal(fill(tmp_path / "few", 9)).startswith(
         "./transcripts.tsv: 9 utterances, too few to be split 80/10/10"
     )
+
+
+def test_the_layout_of_lj_speech_has_a_name(tmp_path: Path) -> None:
+    (tmp_path / "own" / "wavs").mkdir(parents=True)
+    (tmp_path / "own" / "metadata.csv").touch()
+    assert refusal(tmp_path / "own") == ".: this is the layout of LJ Speech: name it ljspeech, with --data-dir ."
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("transcripts.tsv", "/transcripts.tsv: name its folder instead: "),
+        ("one.WAV", "/one.WAV: a single sound; speech to train on is a folder with transcripts.tsv and audio (what a"),
+        ("one.md", "/one.md: not a folder; speech of your own is a folder with transcripts.tsv and audio, or a .txt"),
+    ],
+)
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path, name: str, told: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(TiebreakError) as caught:
+        load(str(tmp_path / name))
+    assert str(caught.value).startswith(f"{tmp_path}{told}")
 
 
 def test_a_bad_clip_is_named_when_features_are_made(tmp_path: Path) -> None:

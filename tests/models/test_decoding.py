@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
@@ -11,7 +12,8 @@ from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tiebreak.models.decoding import beam, greedy
+from tiebreak.models import decoding
+from tiebreak.models.decoding import GPU_STRIDE, beam, greedy
 
 START, END, VOCABULARY, HIDDEN = 0, 1, 6, 5
 Carry = dict[str, tuple[Tensor, Tensor]]
@@ -284,3 +286,101 @@ def test_runs_together_search_as_each_run_alone(traced: bool, width: int) -> Non
         assert torch.equal(tokens[run], alone[0])
         assert torch.equal(lengths[run], alone[1])
     assert len(torch.unique(lengths)) > 1
+
+
+# early stop
+
+
+class Counted:
+    """A model and how often it was asked."""
+
+    def __init__(self, model: Callable[[Tensor, Carry], tuple[Tensor, Carry]]) -> None:
+        self.model, self.calls = model, 0
+
+    def __call__(self, tokens: Tensor, state: Carry) -> tuple[Tensor, Carry]:
+        self.calls += 1
+        return self.model(tokens, state)
+
+
+def asking(every: int, decode: Callable[[], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """What is decoded if all steps but every so many go on unasked, as on a GPU; 0: the twin that takes every step."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoding, "_all_ended", lambda ended, done: every and done % every == 0 and bool(ended.all()))
+        return decode()
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    rows=st.integers(1, 5),
+    vocabulary=st.sampled_from([2, 3, 6]),
+    eager=st.sampled_from([-2.0, 0.0, 3.0]),
+    width=st.sampled_from([0, 1, 2, 5, 9]),
+    penalty=st.sampled_from([0.0, 0.6, 1.0]),
+)
+def test_stopping_early_changes_nothing(
+    seed: int, rows: int, vocabulary: int, eager: float, width: int, penalty: float
+) -> None:
+    model, hidden = speaker(seed, rows, vocabulary)
+    whole, rarely, short = Counted(model), Counted(model), Counted(model)
+
+    def decode(step: Counted) -> tuple[Tensor, Tensor]:
+        if width == 0:
+            return greedy(step, *begin(hidden), END, 24)
+        return beam(step, *begin(hidden), END, 24, width, penalty=penalty)
+
+    with torch.no_grad():
+        model.out.bias[END] += eager  # some models never end, some at once
+        expected = asking(0, lambda: decode(whole))
+        found = [decode(short), asking(GPU_STRIDE, lambda: decode(rarely))]
+    for tokens, lengths in found:
+        assert torch.equal(tokens, expected[0])
+        assert torch.equal(lengths, expected[1])
+        assert tokens.dtype == expected[0].dtype
+    assert whole.calls == 24
+    assert rarely.calls == min(24, -(-short.calls // GPU_STRIDE) * GPU_STRIDE)
+    if width == 0:  # it stops with the longest sentence, and only if that has an end
+        assert short.calls == min(24, int(expected[1].max()) + 1)
+
+
+@pytest.mark.parametrize(("width", "calls"), [(0, 1), (1, 1), (3, 2), (9, 3)])
+def test_what_ends_at_once_takes_few_steps(width: int, calls: int) -> None:
+    """A beam also waits for its other hypotheses, which end one step later; 9 of them take 6 tokens another step."""
+    model, hidden = speaker(0, 4)
+    step = Counted(model)
+    with torch.no_grad():
+        model.out.bias[END] += 100
+        rows = begin(hidden)
+        tokens, lengths = greedy(step, *rows, END, 98) if width == 0 else beam(step, *rows, END, 98, width)
+    assert step.calls == calls
+    assert tokens.tolist() == [[END] * 98] * 4
+    assert lengths.tolist() == [0] * 4
+
+
+def test_runs_together_take_every_step() -> None:
+    step = Counted(lambda tokens, state: (nn.functional.one_hot(tokens * 0 + END, 3).float(), state))
+    state, start = begin(torch.zeros(2, HIDDEN))
+
+    def decode(number: Tensor) -> tuple[Tensor, Tensor]:
+        return greedy(step, state, start + number, END, 20)
+
+    tokens, _ = vmap(decode)(torch.zeros(3, dtype=torch.long))
+    assert step.calls == 20
+    assert tokens.tolist() == [[[END] * 20] * 2] * 3
+
+
+def test_a_gpu_is_asked_now_and_then() -> None:
+    class OnGpu:
+        """All that is asked of a tensor."""
+
+        is_cuda = True
+        asked = 0
+
+        def all(self) -> bool:
+            self.asked += 1
+            return False
+
+    ended = OnGpu()
+    for done in range(1, 98 + 1):
+        decoding._all_ended(ended, done)  # type: ignore[arg-type]
+    assert ended.asked == 98 // GPU_STRIDE

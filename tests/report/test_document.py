@@ -147,6 +147,16 @@ def test_no_section_for_what_does_not_exist() -> None:
 
 
 @pytest.mark.parametrize("render", [page, text])
+def test_synthetic_speech_is_called_so(render: object) -> None:
+    assert callable(render)
+    whole = sample_report.complete()
+    data = whole.plan.data.model_copy(update={"synthetic": True})
+    made = dataclasses.replace(whole, plan=whole.plan.model_copy(update={"data": data}))
+    assert render(made).count("synthetic speech") == 2, "at the head, and where the data come from"
+    assert "synthetic" not in render(whole)
+
+
+@pytest.mark.parametrize("render", [page, text])
 def test_missing_and_failed_runs_are_named(render: object) -> None:
     assert callable(render)
     written = render(sample_report.partial())

@@ -1,27 +1,33 @@
 from __future__ import annotations
 
+import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 import tiny
-from tiebreak import api, metrics, names
+from tiebreak import api, catalog, metrics, names
 from tiebreak.cli import main
+from tiebreak.data import audio
 from tiebreak.data.alphabet import END, PAD, START, SYMBOLS, encode
 from tiebreak.data.features import Bank
 from tiebreak.data.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
+from tiebreak.models import decoding
 from tiebreak.models.interfaces import Clips
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm
 from tiebreak.resolve import complete
 from tiebreak.study import Study
+from tiebreak.tasks.hearing import pace
 from tiebreak.tasks.interface import Known
 from tiebreak.tasks.transcribe import Transcribe
 from tiebreak.train.runner import Machine
@@ -158,6 +164,51 @@ def test_the_same_letters_over_and_over_score_as_the_reports_found_for_the() -> 
     assert found["dl"] < 0.6
 
 
+class Sure(nn.Module):
+    """A recogniser of great contrasts, so that what it writes ends here and there or never, and how often it wrote."""
+
+    def __init__(self, design: str, seed: int) -> None:
+        super().__init__()
+        self.inner: Any = catalog.DESIGNS[design].network(Clips(mels=5, frames=6, length=98), {"width": 16}, seed)
+        for name, parameter in self.inner.named_parameters():
+            if name.startswith(("output.weight", "lstm")):
+                parameter.data *= 9
+        self.double().eval()
+        self.steps = 0
+
+    def forward(self, *given: Tensor) -> Any:
+        return self.inner(*given)
+
+    def read(self, *given: Tensor) -> Any:
+        return self.inner.read(*given)
+
+    def step(self, *given: Any) -> Any:
+        self.steps += 1
+        return self.inner.step(*given)
+
+
+@pytest.mark.parametrize("options", [OPTIONS, REPORTED], ids=["audited", "as-reported"])
+@pytest.mark.parametrize("design", ["speech-lstm", "speech-attention", "speech-taylor"])
+def test_stopping_early_changes_no_outcome(
+    design: str, options: dict[str, names.Scalar], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split, lengths = doubled(options), set()
+    for seed, beam in itertools.product((3, 9, 10), (1, 3)):
+        task = TASK.under({**options, "frames": 6, "beam": beam})
+        early, late = Sure(design, seed), Sure(design, seed)
+        with torch.no_grad():
+            found = task.outcomes(early, split)
+            with monkeypatch.context() as patch:
+                patch.setattr(decoding, "_all_ended", lambda ended, done: False)
+                wanted = task.outcomes(late, split)
+        assert late.steps == 98
+        assert all(torch.equal(found[name], wanted[name]) for name in wanted)
+        if beam == 1:
+            assert early.steps == min(98, int(wanted["length"].max()) + 1)
+            lengths |= set(wanted["length"].tolist())
+    assert len(lengths) > 2, "the networks end at different steps"
+
+
 def test_exhibits_are_what_reports_draw() -> None:
     torch.manual_seed(0)
     trained = SpeechAttention(Clips(mels=5, frames=6, length=98), 16).eval()
@@ -237,6 +288,37 @@ def test_use_transcribes_and_tells_how_fast(spoken: tuple[Path, Path], tmp_path:
     soundfile.write(tmp_path / "long.flac", np.tile(samples, 9), 44_100)
     note = use(out, str(tmp_path / "long.flac")).reply.note
     assert "resampled from 44,100 to 16,000" in note
+
+
+def test_the_clock_runs_while_the_sound_is_read(spoken: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    read = audio.read_audio
+
+    def slowly(path: Path) -> audio.Sound:
+        time.sleep(0.3)
+        return read(path)
+
+    monkeypatch.setattr(audio, "read_audio", slowly)
+    note = use(spoken[0], str(spoken[1] / "test" / "0.wav")).reply.note
+    assert float(note.rpartition("; ")[2].split()[0]) >= 0.3
+
+
+@pytest.mark.parametrize(
+    ("spent", "seconds", "told"),
+    [
+        (0.1034, 120.4, "0.10 s for 120 s of sound: real-time factor 0.00086"),
+        (3.14, 2, "3.1 s for 2.0 s of sound: real-time factor 1.6"),
+        (12.3, 600, "12 s for 600 s of sound: real-time factor 0.021"),
+        (0.0, 1.26, "0 s for 1.3 s of sound: real-time factor 0"),
+    ],
+)
+def test_times_are_plain_decimals(spent: float, seconds: float, told: str) -> None:
+    assert pace(spent, seconds) == told
+
+
+@pytest.mark.parametrize("given", ["", "  "])
+def test_no_file_at_all_is_said_so(spoken: tuple[Path, Path], given: str) -> None:
+    with pytest.raises(TiebreakError, match=r"^no sound file was given; give the path of a WAV or FLAC file$"):
+        use(spoken[0], given)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from tiebreak import api, catalog, names
 from tiebreak.data import characters
 from tiebreak.data.pairs import PairData
 from tiebreak.errors import TiebreakError
+from tiebreak.models import decoding
 from tiebreak.models.interfaces import END, PADDING, START, UNKNOWN, Sentences
 from tiebreak.resolve import complete
 from tiebreak.study import Study
@@ -127,6 +128,36 @@ def test_a_beam_of_one_is_greedy_and_a_wider_one_works_for_every_design(data: Pa
         plain, one, five = (TASK.under({"beam": width}).outcomes(network, split)["written"] for width in (1, 1, 5))
     assert torch.equal(plain, one)
     assert five.shape == plain.shape
+
+
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("design", [name for name in catalog.DESIGNS if name.startswith("translator-")])
+def test_stopping_early_changes_no_outcome(
+    data: PairData, design: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = catalog.DESIGNS[design].network(TASK.shape(data), {"width": 16}, 3).eval()
+    split = {name: values[:8] for name, values in TASK.split(data, "test", OPTIONS, {}).items()}
+    task = TASK.under({"beam": width})
+    with torch.no_grad():
+        early = task.outcomes(network, split)
+        monkeypatch.setattr(decoding, "_all_ended", lambda ended, done: False)
+        late = task.outcomes(network, split)
+    assert all(torch.equal(early[name], late[name]) for name in late)
+
+
+def test_as_reported_sentences_that_have_ended_stop_before_the_49_steps() -> None:
+    calls = []
+
+    class Counted(Written):
+        def step(self, token: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+            calls.append(token)
+            return super().step(token, state)
+
+    network = Counted([[4, 5, 6], [4]], 8)
+    outcomes = TASK.under({"steps": 49, "drop_last": True}).outcomes(network, batch_of([4, 5, 6], [4]))
+    assert len(calls) == 4
+    assert outcomes["written"].tolist() == [[4, 5, 6] + [END] * 46, [4] + [END] * 48]
+    assert outcomes["length"].tolist() == [3, 1]
 
 
 @pytest.mark.parametrize("design", ["translator-attention", "translator-plain"])

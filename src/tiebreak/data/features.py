@@ -19,7 +19,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -129,11 +129,31 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes these features; the others wait for it."""
+    """Only one process at a time makes these features; the others wait for it. The lock file goes when it ends.
+
+    Whoever removes it still holds it, and a lock counts only if its file is still the one at the path: who waited for
+    a file that is gone by now opens the path again. So no two hold locks of different files.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.with_suffix(".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    lock = path.with_suffix(".lock")
+    while True:
+        with lock.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not _is_at(file, lock):
+                continue
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # a file that stays harms nobody
+                    lock.unlink()
+            return
+
+
+def _is_at(file: IO[Any], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress | None, workers: int) -> None:

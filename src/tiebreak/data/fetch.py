@@ -26,9 +26,11 @@ __all__ = [
     "Source",
     "cache_dir",
     "check_fetchable",
+    "compare",
     "fetch",
     "file_checksum",
     "find_source",
+    "is_file",
     "joint_checksum",
     "locate",
     "search_path",
@@ -103,7 +105,7 @@ def locate(name: str, data_dir: Path | None = None) -> dict[str, Path]:
     for folder in folders:
         for place in (folder / name, folder / name.replace("-", "_"), folder / source.folder, folder):
             found = {filename: place / filename for filename in filenames}
-            if all(_is_file(path) for path in found.values()):
+            if all(is_file(path) for path in found.values()):
                 return found
     get = f"get it with `tiebreak data fetch {name}`" if _fetchable(source) else "it is not for download: put it there"
     raise TiebreakError(
@@ -116,7 +118,8 @@ def _fetchable(source: Source) -> bool:
     return all(file.address for file in source.files)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; one clear line where its folder may not be entered."""
     try:
         return path.is_file()
     except OSError as error:  # a folder that may not be entered
@@ -132,7 +135,8 @@ def file_checksum(path: Path, algorithm: str = "sha256") -> str:
         raise TiebreakError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _check(path: Path, file: RemoteFile) -> Checked:
+def compare(path: Path, file: RemoteFile) -> Checked:
+    """A file beside what was published of it."""
     sha256 = file_checksum(path)
     known = [checksum.split(":", 1) for checksum in (file.checksum, *file.accepted)]
     official = any(
@@ -144,7 +148,7 @@ def _check(path: Path, file: RemoteFile) -> Checked:
 def verify(name: str, data_dir: Path | None = None) -> dict[str, Checked]:
     """The files of a data set with their checksums. Your own copy may differ from the published; a download may not."""
     source, paths = find_source(name), locate(name, data_dir)
-    checked = {file.filename: _check(paths[file.filename], file) for file in source.files}
+    checked = {file.filename: compare(paths[file.filename], file) for file in source.files}
     ours = {folder.resolve() for folder in (cache_dir(), cache_dir() / name)} if _fetchable(source) else set()
     for file in checked.values():
         if not file.official and file.path.parent.resolve() in ours:
@@ -178,7 +182,7 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     folder = cache_dir() / source.name
     for file in source.files:
         path = folder / file.filename
-        if not (_is_file(path) and _check(path, file).official):
+        if not (is_file(path) and compare(path, file).official):
             if progress is not None:
                 progress.reset()  # of the file before
             _download(file, path, progress)
@@ -194,7 +198,7 @@ def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
         with replacing(path) as part, ExitStack() as answers:
             closing = {"response": lambda answer, **_: answers.enter_context(answer)}  # pooch leaves failed ones open
             pooch.HTTPDownloader(bar, CHUNK_BYTES, timeout=TIMEOUT_SECONDS, hooks=closing)(file.address, part, None)
-            if not (got := _check(part, file)).official:
+            if not (got := compare(part, file)).official:
                 raise TiebreakError(
                     f"{file.address}: the download is not the published file (sha256:{got.sha256}, expected "
                     f"{file.checksum}) and was removed; try again, or get {path.name} elsewhere and use --data-dir"

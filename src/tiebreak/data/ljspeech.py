@@ -21,8 +21,7 @@ from typing import TypeVar
 
 from tiebreak import files
 from tiebreak.data import espeak
-from tiebreak.data.espeak import Utterance
-from tiebreak.data.fetch import file_checksum, find_source, search_path
+from tiebreak.data.fetch import file_checksum, find_source, is_file, search_path
 from tiebreak.data.numbers import spoken_checksum
 from tiebreak.data.speech_data import SpeechData
 from tiebreak.errors import TiebreakError
@@ -34,7 +33,6 @@ FOLDERS = ("ljspeech", "LJSpeech-1.1", "ljspeech/LJSpeech-1.1", "spoken-ljspeech
 ARCHIVE = "LJSpeech-1.1.tar.bz2"
 TABLES = ("metadata.csv", "metadata_13100.csv.gz")
 RATE = 22_050
-VOICE, SPEED, PITCH = "en-us", 175, 50  # eSpeak NG's defaults
 LIMIT_BYTES = 64 << 20  # of an unpacked table; the real one has 3 MB
 LEAST = 20  # lines of a table: 5 % of them are one
 
@@ -50,7 +48,7 @@ class Table:
 
 def load_ljspeech(data_dir: Path | None = None, limit: int | None = None) -> SpeechData:
     """LJ Speech; `limit`: only so many of the first lines."""
-    folder = _find_clips(data_dir)
+    folder = find_clips(data_dir)
     table = read_table(folder / TABLES[0], limit)
     sizes = _sizes_of_clips(folder / "wavs")
     missing = [name for name in table.ids if name not in sizes]
@@ -84,9 +82,9 @@ def load_ljspeech(data_dir: Path | None = None, limit: int | None = None) -> Spe
 
 def load_spoken(data_dir: Path | None = None, limit: int | None = None) -> SpeechData:
     """The transcripts of LJ Speech spoken by eSpeak NG; `limit`: only so many of the first lines."""
-    path = _find_table(data_dir)
+    path = find_table(data_dir)
     table = read_table(path, limit)
-    clips = by_index(tuple(Utterance(text, VOICE, SPEED, PITCH) for text in table.texts))
+    clips = by_index(tuple(espeak.plain(text) for text in table.texts))
     source = find_source(SPOKEN)
     known = [file.checksum for file in source.files if file.filename == path.name]
     return SpeechData(
@@ -149,13 +147,14 @@ def _places(data_dir: Path | None) -> list[Path]:
     return [folder / name for folder in search_path(data_dir) for name in FOLDERS]
 
 
-def _find_clips(data_dir: Path | None) -> Path:
+def find_clips(data_dir: Path | None = None) -> Path:
+    """The folder that ljspeech is read from: the first with metadata.csv and wavs."""
     places = _places(data_dir)
     for place in places:
-        if (place / TABLES[0]).is_file() and (place / "wavs").is_dir():
+        if is_file(place / TABLES[0]) and (place / "wavs").is_dir():
             return place
     for place in places:
-        if (place / ARCHIVE).is_file():
+        if is_file(place / ARCHIVE):
             raise TiebreakError(f"{place / ARCHIVE}: unpack it there first: `tar xjf {ARCHIVE}`")
     raise TiebreakError(
         f"{NAME}: metadata.csv and wavs not found in {', '.join(map(str, search_path(data_dir)))}; get it with "
@@ -164,14 +163,15 @@ def _find_clips(data_dir: Path | None) -> Path:
     )
 
 
-def _find_table(data_dir: Path | None) -> Path:
-    found = [place / name for place in _places(data_dir) for name in TABLES if (place / name).is_file()]
-    if not found:
+def find_table(data_dir: Path | None = None) -> Path:
+    """The file that spoken-ljspeech is read from: the first of either name."""
+    found = next((path for place in _places(data_dir) for name in TABLES if is_file(path := place / name)), None)
+    if found is None:
         raise TiebreakError(
             f"{SPOKEN}: {' or '.join(TABLES)} not found in {', '.join(map(str, search_path(data_dir)))}; it is in the "
             f"archive of {NAME}: `tiebreak data fetch {NAME}`, or name its folder with --data-dir"
         )
-    return found[0]
+    return found
 
 
 def _sizes_of_clips(folder: Path) -> dict[str, int]:

@@ -11,11 +11,12 @@ x is continued by reflection at both ends. n samples give ⌊n/160⌋ frames: as
 
 from __future__ import annotations
 
+import numbers
 from functools import lru_cache
 
 import numpy as np
 import scipy.fft
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tiebreak.errors import TiebreakError
@@ -23,6 +24,7 @@ from tiebreak.errors import TiebreakError
 MELS, FFT, HOP = 80, 400, 160
 FLOOR = 1e-10  # of a band's power, before the logarithm
 DECADES = 8  # that are kept below the loudest place
+HIGHEST_RATE = 1_000_000_000  # samples a second; far above any sound, and filters for it are still numbers
 
 # Slaney's scale (Auditory Toolbox): linear to 1 kHz, 3 mels for 200 Hz, then 27 mels for every factor of 6.4.
 LINEAR_HZ = 200 / 3
@@ -60,7 +62,7 @@ def _sparse_filters(rate: int, fft: int, mels: int) -> sparse.csr_array:
 
 
 def log_mel(
-    samples: NDArray[np.floating],
+    samples: ArrayLike,
     rate: int,
     *,
     filter_rate: int | None = None,
@@ -68,23 +70,53 @@ def log_mel(
     fft: int = FFT,
     hop: int = HOP,
 ) -> NDArray[np.float32]:
-    """The features [frames, mels] of mono sound. `filter_rate`: for which rate the filters are made, if another one."""
-    least = max(fft // 2 + 1, hop)
-    if samples.ndim != 1:
-        raise TiebreakError(f"sound of shape {samples.shape}; a spectrogram is made of one row of samples")
-    if len(samples) < least:
-        raise TiebreakError(f"too short: {len(samples)} samples of sound; a spectrogram needs {least} or more")
-    if not np.isfinite(samples).all():
-        raise TiebreakError("the sound has samples that are NaN or infinite")
-    padded = np.pad(samples.astype(np.float64), fft // 2, mode="reflect")
-    frames = np.lib.stride_tricks.sliding_window_view(padded, fft)[::hop][: len(samples) // hop]
-    window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(fft) / fft)
-    spectrum = scipy.fft.rfft(frames * window, axis=1)
-    power = spectrum.real**2 + spectrum.imag**2
-    energies = (_sparse_filters(filter_rate or rate, fft, mels) @ power.T).T
+    """The features [frames, mels] of mono sound: floats, of which -1 to 1 is full scale.
+
+    `filter_rate`: for which rate the filters are made, if another one.
+    """
+    filters_for = rate if filter_rate is None else filter_rate
+    _check_rate("rate", rate)
+    _check_rate("filter_rate", filters_for)
+    for name, number in (("mels", mels), ("fft", fft), ("hop", hop)):
+        if not isinstance(number, numbers.Integral) or int(number) < 1:
+            raise TiebreakError(f"{name} is {number!r:.40}; give a whole number, 1 or more")
+    sound = _sound(samples, max(fft // 2 + 1, hop))
+    with np.errstate(over="ignore", invalid="ignore"):  # told below, in one line
+        padded = np.pad(sound.astype(np.float64), fft // 2, mode="reflect")
+        frames = np.lib.stride_tricks.sliding_window_view(padded, fft)[::hop][: len(sound) // hop]
+        window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(fft) / fft)
+        spectrum = scipy.fft.rfft(frames * window, axis=1)
+        power = spectrum.real**2 + spectrum.imag**2
+        energies = (_sparse_filters(filters_for, fft, mels) @ power.T).T
+    if not np.isfinite(energies).all():
+        raise TiebreakError(f"samples of up to {np.abs(sound).max():.3g} are too large; scale the sound to -1 to 1")
     bands = np.log10(np.maximum(energies, FLOOR))
     bands = np.maximum(bands, bands.max() - DECADES)
     return np.asarray((bands + 4) / 4, np.float32)
+
+
+def _check_rate(name: str, rate: float) -> None:
+    if not isinstance(rate, numbers.Real) or not 1 <= rate <= HIGHEST_RATE:  # NaN is neither
+        raise TiebreakError(f"{name} is {rate!r:.40}; give samples a second, from 1 to {HIGHEST_RATE:,}")
+
+
+def _sound(samples: ArrayLike, least: int) -> NDArray[np.floating]:
+    """The samples as an array; raise where they are no row of at least so many finite floats."""
+    try:
+        sound = np.asarray(samples)
+    except (TypeError, ValueError):
+        raise TiebreakError("the sound is no row of numbers; give a list or an array of floats") from None
+    if sound.ndim != 1:
+        raise TiebreakError(f"sound of shape {sound.shape}; a spectrogram is made of one row of samples")
+    if sound.dtype.kind in "iu":  # nobody can tell what their full scale is
+        raise TiebreakError(f"samples of type {sound.dtype}; give floats from -1 to 1 (16-bit sound: samples / 32768)")
+    if sound.dtype.kind != "f":
+        raise TiebreakError(f"samples of type {sound.dtype}; give floats from -1 to 1")
+    if len(sound) < least:
+        raise TiebreakError(f"too short: {len(sound)} samples of sound; a spectrogram needs {least} or more")
+    if not np.isfinite(sound).all():
+        raise TiebreakError("the sound has samples that are NaN or infinite")
+    return sound
 
 
 def spec_augment(

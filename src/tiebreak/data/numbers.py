@@ -21,6 +21,7 @@ import numpy as np
 
 from tiebreak.data import espeak
 from tiebreak.data.espeak import Utterance
+from tiebreak.data.fetch import find_source
 from tiebreak.data.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
 from tiebreak.streams import stream
@@ -93,7 +94,7 @@ def spoken_checksum(spoken: Mapping[str, tuple[Utterance, ...]]) -> str:
 
 def load_numbers() -> SpeechData:
     """The data set spoken-numbers."""
-    spoken = spoken_numbers()
+    spoken, source = spoken_numbers(), find_source(NAME)
     return SpeechData(
         name=NAME,
         texts={split: tuple(utterance.text for utterance in spoken[split]) for split in SPLITS},
@@ -105,6 +106,8 @@ def load_numbers() -> SpeechData:
         rate=RATE,
         synthetic=True,
         checksum=spoken_checksum(spoken),
+        licence=source.licence,
+        citation=source.citation,
         split_rule="by voice variant and number: none is in two splits",
         told=(f"spoken by eSpeak NG {espeak.version()}: synthetic speech, which is easier than people's",),
     )

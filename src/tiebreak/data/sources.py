@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _LECUN = (
     "LeCun, Bottou, Bengio, Haffner: Gradient-based learning applied to document recognition, Proc. IEEE 86(11), 1998"
@@ -22,7 +22,6 @@ _SEN = (
     "ICML 2016"
 )
 _LJ = "Ito, Johnson: The LJ Speech Dataset, keithito.com/LJ-Speech-Dataset, 2017"
-_ESPEAK = "eSpeak NG, github.com/espeak-ng/espeak-ng"
 _CLANUWAT = "Clanuwat et al.: Deep Learning for Classical Japanese Literature, arXiv:1812.01718, 2018"
 
 _TATOEBA = "Tatoeba, tatoeba.org, sentence pairs by way of manythings.org/anki (Spanish and English, 2018)"
@@ -50,6 +49,14 @@ class Source:
     licence: str
     citation: str
     folder: str = ""  # another name of the folder that its files may lie in
+
+
+# Of everything that is spoken on the user's machine.
+SPOKEN = Source(
+    name="spoken",
+    licence="sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
+    citation="eSpeak NG, github.com/espeak-ng/espeak-ng",
+)
 
 
 def _medmnist(name: str, checksum: str) -> Source:
@@ -192,11 +199,7 @@ SOURCES: Mapping[str, Source] = {
         citation="Zachary: An information flow model for conflict and fission in small groups, Journal of "
         "Anthropological Research 33(4), 1977",
     ),
-    "spoken-numbers": Source(
-        name="spoken-numbers",
-        licence="sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
-        citation=_ESPEAK,
-    ),
+    "spoken-numbers": replace(SPOKEN, name="spoken-numbers"),
     "an4": Source(
         name="an4",
         files=(
@@ -229,8 +232,8 @@ SOURCES: Mapping[str, Source] = {
                 checksum="sha256:1b76ffc1b47bcf518dae326abd8597a2c5997e7d3700d4fd6a24032b12fb2657",
             ),
         ),
-        licence="transcripts: public domain; sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
-        citation=f"{_LJ}; {_ESPEAK}",
+        licence=f"transcripts: public domain; {SPOKEN.licence}",
+        citation=f"{_LJ}; {SPOKEN.citation}",
         folder="ljspeech",
     ),
     # Upstream's file changes with time: these are fixed cuts of it, without addresses.

@@ -6,7 +6,8 @@
 | an4             | an4_mfcc13.npz: real speech, 13 cepstra     | 843 / 105 / 130            | 16 kHz |
 | ljspeech        | LJSpeech-1.1 unpacked                       | 9,825 / 655 / 2,620        | 22 kHz |
 | spoken-ljspeech | its transcripts, espeakng-loader: synthetic | 9,825 / 655 / 2,620        | 22 kHz |
-| a path          | see transcripts.py                          | as given, or 80/10/10      | 16 kHz |
+| a folder        | see transcripts.py: a user's recordings     | as given, or 80/10/10      | 16 kHz |
+| a .txt file     | see spoken.py, espeakng-loader: synthetic   | 80/10/10                   | 16 kHz |
 
 `load(...).with_filters(16000)` gives the features of the reports, whose mel filters were made for 16 kHz.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tiebreak.data import spoken
 from tiebreak.data.an4 import an4_checksum, load_an4
 from tiebreak.data.features import Progress
 from tiebreak.data.ljspeech import load_ljspeech, load_spoken
@@ -50,7 +52,9 @@ def _load(name: str, data_dir: Path | None, limit: int | None) -> SpeechData:
     if limit is not None and name not in ("ljspeech", "spoken-ljspeech"):
         raise TiebreakError(f"{name}: only ljspeech and spoken-ljspeech can be limited")
     if is_path(name):
-        return load_transcripts(find_own(name, data_dir), name)
+        path = find_own(name, data_dir)
+        is_text = path.suffix.lower() == spoken.SUFFIX and path.is_file()
+        return spoken.load_sentences(path, name) if is_text else load_transcripts(path, name)
     if name == "spoken-numbers":
         return load_numbers()
     if name == "an4":

@@ -15,6 +15,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +32,7 @@ TABLE = "transcripts.tsv"
 RATE = 16_000
 LEAST = 10  # utterances that can be split 80/10/10
 
+Item = TypeVar("Item")
 Said = tuple[Path, str]  # a file and what is said in it
 
 
@@ -53,24 +55,48 @@ def load_transcripts(root: Path, name: str) -> SpeechData:
 
 def _list(root: Path) -> tuple[Mapping[str, Sequence[Said]], str]:
     if not root.is_dir():
-        raise TiebreakError(f"{printable(root)}: not a folder; speech of your own is a folder with {TABLE} and audio")
+        raise TiebreakError(f"{printable(root)}: {_no_folder(root)}")
     folders = {split: root / split for split in SPLITS if (root / split / TABLE).is_file()}
     if len(folders) == len(SPLITS) and not (root / TABLE).exists():
         return {split: read_transcripts(folder) for split, folder in folders.items()}, "as in the folders"
     if not (root / TABLE).is_file():
-        raise TiebreakError(
-            f"{printable(root)}: no {TABLE} in it, nor in each of train, val and test; lines: file TAB text"
-        )
+        raise TiebreakError(f"{printable(root)}: {_no_table(root, [split for split in SPLITS if split in folders])}")
     said = read_transcripts(root)
     if len(said) < LEAST:
         raise TiebreakError(
             f"{printable(root / TABLE)}: {len(said)} utterances, too few to be split 80/10/10; at least {LEAST} are "
             "needed, or folders train, val and test of your own"
         )
-    order = permutation(len(said), stream(0, "split", "speech"))
-    tenth = len(said) // 10
+    return split_own(said), "80/10/10"
+
+
+def split_own(items: Sequence[Item]) -> dict[str, list[Item]]:
+    """A tenth of a user's utterances for validation, a tenth for testing; each split in the order given."""
+    order, tenth = permutation(len(items), stream(0, "split", "speech")), len(items) // 10
     parts = {"val": order[:tenth], "test": order[tenth : 2 * tenth], "train": order[2 * tenth :]}
-    return {split: [said[place] for place in np.sort(part)] for split, part in parts.items()}, "80/10/10"
+    return {split: [items[place] for place in np.sort(part)] for split, part in parts.items()}
+
+
+def _no_folder(path: Path) -> str:
+    """What to do with a file in the place of a folder."""
+    if path.name == TABLE:
+        return f"name its folder instead: {printable(path.parent)}/"
+    if path.suffix.lower() in SUFFIXES:
+        return (
+            f"a single sound; speech to train on is a folder with {TABLE} and audio (what a trained network hears in "
+            "one file: `tiebreak use`)"
+        )
+    return f"not a folder; speech of your own is a folder with {TABLE} and audio, or a .txt file of sentences to speak"
+
+
+def _no_table(root: Path, having: Sequence[str]) -> str:
+    """What a folder without transcripts lacks; `having`: its splits that have some."""
+    if having:
+        lacking = ", ".join(split for split in SPLITS if split not in having)
+        return f"{TABLE} is in {', '.join(having)} and not in {lacking}; all three need one, lines: file TAB text"
+    if (root / "metadata.csv").is_file() and (root / "wavs").is_dir():
+        return f"this is the layout of LJ Speech: name it ljspeech, with --data-dir {printable(root)}"
+    return f"no {TABLE} in it, nor in each of train, val and test; lines: file TAB text"
 
 
 def read_transcripts(folder: Path) -> list[Said]:

@@ -1,7 +1,8 @@
 """Decoding: from a model that predicts the next token to whole sentences.
 
-Greedy: y_t = argmax_v p(v | y_1 .. y_{t-1}), until `end`. All sentences of a batch take the same fixed number of steps,
-and a mask remembers which have ended: no step asks a tensor whether to go on, so decoding vmaps over runs and traces.
+Greedy: y_t = argmax_v p(v | y_1 .. y_{t-1}), until `end`. All sentences of a batch take the same number of steps, and a
+mask remembers which have ended. A network alone stops when all have; runs together take every step, since nothing may
+ask a tensor whether to go on where runs are mapped and traced. What is returned is the same either way.
 
 Beam: of each sentence the `width` best hypotheses are kept, where greedy keeps one. The score of a hypothesis is
 
@@ -22,10 +23,13 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
 Carry = TypeVar("Carry")  # whatever the model carries from token to token; greedy never looks into it
+
+GPU_STRIDE = 8  # steps from one look at whether all have ended to the next, on a GPU
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +53,15 @@ def greedy(
     token = start
     ended = torch.zeros_like(start, dtype=torch.bool)
     tokens = []
-    for _ in range(steps):
+    for done in range(1, steps + 1):
         logits, state = step(token, state)
         token = logits.argmax(dim=-1).masked_fill(ended, end)
         ended = ended | (token == end)
         tokens.append(token)
-    rows = torch.stack(tokens, dim=1)
+        if _all_ended(ended, done):
+            break
+    # After a stop the last tokens are all `end`, and so would be those of the steps that were not taken.
+    rows = torch.stack(tokens + [token] * (steps - len(tokens)), dim=1)
     return rows, (rows != end).sum(dim=1)
 
 
@@ -82,7 +89,7 @@ def beam(
     ended, counts = torch.zeros_like(token, dtype=torch.bool), torch.zeros_like(token)
     # At first there is one hypothesis, the empty one: its copies must not fill the beam with the same sentence.
     total = torch.zeros(token.shape, device=start.device).masked_fill(place > 0, -torch.inf)
-    for _ in range(steps):
+    for done in range(1, steps + 1):
         logits, state = step(token.reshape(-1), state)
         choices, logs = _likeliest(logits.reshape(*token.shape, -1), width)
         # What has ended has one continuation, `end` for nothing.
@@ -97,8 +104,24 @@ def beam(
         counts = counts.gather(1, parent)
         ended = ended.gather(1, parent) | (token == end)
         tokens = torch.cat([tokens.gather(1, parent[..., None].expand_as(tokens)), token[..., None]], dim=2)
+        # All that is kept has ended: nothing grows any more, and the order of what has ended never changes.
+        if _all_ended(ended, done):
+            break
         state = _rows(state, sentence * width + parent)
-    return tokens[:, 0], (tokens[:, 0] != end).sum(dim=1)
+    first, left = tokens[:, 0], steps - tokens.shape[2]
+    rows = F.pad(first, (0, left), value=end) if left else first
+    return rows, (rows != end).sum(dim=1)
+
+
+def _all_ended(ended: Tensor, done: int) -> bool:
+    """Whether a network alone may stop after `done` steps. Never where runs are mapped: theirs end at different steps.
+
+    A GPU would have to be waited for at every step, which can cost more than the steps saved: it is asked now and then.
+    """
+    # As in `layers.attention`: there is no public name for it. All that we trace is mapped over runs.
+    if torch._C._are_functorch_transforms_active() or (ended.is_cuda and done % GPU_STRIDE):
+        return False
+    return bool(ended.all())
 
 
 def _likeliest(logits: Tensor, width: int) -> tuple[Tensor, Tensor]:
@@ -132,7 +155,7 @@ def sample(
 ) -> tuple[Tensor, Tensor]:
     """Tokens [B, steps] drawn one after the other, and how many of each row come before its `end` [B].
 
-    `step` is as for `greedy`. Unlike greedy and beam this is for one network alone, and stops when all rows have ended.
+    `step` is as for `greedy`. Unlike greedy and beam this is for one network alone, and ends with the longest row.
     """
     generator = torch.Generator().manual_seed(how.seed)
     token, ended = start, torch.zeros_like(start, dtype=torch.bool)

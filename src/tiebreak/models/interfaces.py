@@ -207,4 +207,12 @@ def _code(part: Any) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return ast.dump(tree)
+    return _written(tree)
+
+
+def _written(part: object) -> str:
+    """A syntax tree as text, the same for every version of Python: later ones have more fields, mostly empty."""
+    if isinstance(part, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(part) if value is not None and value != []]
+        return f"{type(part).__name__}({', '.join(f'{name}={_written(value)}' for name, value in fields)})"
+    return f"[{', '.join(map(_written, part))}]" if isinstance(part, list) else repr(part)

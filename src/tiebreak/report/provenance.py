@@ -28,7 +28,7 @@ def data_rows(data: DataSummary) -> list[tuple[str, str]]:
     }
     sizes = ", ".join(f"{name} {words.count(size)}" for name, size in data.sizes.items())
     return [
-        ("data", data.name),
+        ("data", f"{data.name}{', synthetic speech' if data.synthetic else ''}"),
         ("examples", sizes or "unknown"),
         ("checksum", f"{data.checksum} ({official[data.official]})"),
         ("licence", data.licence or "unknown"),

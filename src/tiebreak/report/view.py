@@ -108,6 +108,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
         "warnings": list(dict.fromkeys((*verdict.warnings, *evidence.plan.warnings))),
         "unfinished": evidence.unfinished(),
         "data": provenance.data_rows(evidence.plan.data),
+        "synthetic": evidence.plan.data.synthetic,
         "versions": [
             *((f"training of {name}", how) for name, how in provenance.training_rows(evidence.plan, evidence.records)),
             *((("training of an epoch", spent),) if (spent := metrics.epoch_seconds(evidence)) else ()),

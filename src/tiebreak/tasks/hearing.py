@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -57,3 +58,14 @@ def hear(path: Path, vocabulary: Mapping[str, tuple[str, ...]]) -> Heard:
     notes = [f"resampled from {sound.rate:,} to {rate:,} samples a second"] if sound.rate != rate else []
     notes += [] if samples.any() else ["silence"]
     return Heard(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))
+
+
+def pace(spent: float, seconds: float) -> str:
+    """How long it took to hear and write, in seconds, compared with the sound."""
+    return f"{_plain(spent)} s for {_plain(seconds)} s of sound: real-time factor {_plain(spent / seconds)}"
+
+
+def _plain(number: float) -> str:
+    """Two digits that count, or all before the point; never with an exponent."""
+    digits = 1 - math.floor(math.log10(number)) if number > 0 else 0
+    return f"{number:,.{max(0, digits)}f}"

@@ -28,6 +28,7 @@ from tiebreak.data import alphabet, speech
 from tiebreak.data.alphabet import END, PAD, START, SYMBOLS
 from tiebreak.data.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
+from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
 from tiebreak.models.interfaces import Clips
 from tiebreak.names import Scalar
@@ -134,6 +135,9 @@ class Transcribe:
     def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
         """What is said in a sound file; the note tells how long that took, compared with the sound."""
         assert isinstance(known.shape, Clips)
+        if not given.strip():
+            raise TiebreakError("no sound file was given; give the path of a WAV or FLAC file")
+        start = time.perf_counter()  # before the sound is read: all that a user waits for, once there is a network
         heard = hearing.hear(Path(given), known.vocabulary)
         notes = [heard.note] if heard.note else []
         features, most = torch.from_numpy(heard.features), known.shape.frames
@@ -143,11 +147,9 @@ class Transcribe:
             features = F.pad(features[:most], (0, 0, 0, max(0, most - len(features))))
         bound = self.under({**known.options, "beam": how["beam"]})
         batch = {"features": features[None], "wanted": torch.zeros(1, known.shape.length, dtype=torch.long)}
-        start = time.perf_counter()
         with torch.no_grad():
             written, _ = bound.decode(network, batch)
-        spent = time.perf_counter() - start
-        notes.append(f"{spent:.2g} s for {heard.seconds:.2g} s of sound: real-time factor {spent / heard.seconds:.2g}")
+        notes.append(hearing.pace(time.perf_counter() - start, heard.seconds))
         return Reply(answers=[Answer(text=alphabet.decode(written[0].tolist()))], note="; ".join(notes))
 
     def decode(self, network: Any, batch: Split) -> tuple[Tensor, Tensor]:
