@@ -13,9 +13,9 @@ from tiebreak import catalog, study_file
 from tiebreak.study import Study
 
 # Which of the many parity tests run every time: every design has its fifty steps, its single steps and its outcomes
-# compared. What costs most (jobs from start to end, company, further update rules) runs for all classifiers and for one
-# design of each other family; for the rest of a family, which shares its layers, it is slow: `make slow-test`.
-FIRST = {"translator-attention", "speech-lstm", "rnn-sigmoid", "gcn"}
+# compared. What costs most runs for all classifiers and for a few others, which have the layers of the rest: jobs from
+# start to end and company for JOBS, further update rules for RULES. Elsewhere it is slow: `make slow-test`.
+JOBS, RULES = {"speech-lstm", "rnn-sigmoid", "gcn"}, {"rnn-sigmoid", "gcn"}
 COSTLY = (
     "test_a_runs_numbers_do_not_depend_on_its_company",
     "test_a_job_continued_from_its_checkpoints_is_the_job_without_interruption",
@@ -31,9 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         given = item.callspec.params if hasattr(item, "callspec") else {}
         name = str(given.get("design", given.get("name", "")))
-        if name not in catalog.DESIGNS or catalog.DESIGNS[name].family == "classifier" or name in FIRST:
+        if name not in catalog.DESIGNS or catalog.DESIGNS[name].family == "classifier":
             continue
-        if item.originalname in COSTLY or given.get("rule", OFTEN) != OFTEN:
+        costly, rule = item.originalname in COSTLY, given.get("rule", OFTEN)
+        if (costly and name not in JOBS) or (rule != OFTEN and name not in RULES):
             item.add_marker(pytest.mark.slow)
 
 
