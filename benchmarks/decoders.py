@@ -20,9 +20,9 @@ from torch import nn
 
 import timing
 from tiebreak import catalog
-from tiebreak.models.interfaces import Clips
-from tiebreak.names import DESIGNS
-from tiebreak.resolve import complete
+from tiebreak.models.design import Clips
+from tiebreak.plan.resolve import complete
+from tiebreak.study.registry import DESIGNS
 from tiebreak.tasks.interface import Split
 
 ARMS = ("speech-attention", "speech-lstm")

@@ -22,15 +22,16 @@ import timing
 from peers.network import Plain
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
-from tiebreak.plan import make_plan
+from tiebreak.drive import recorder
+from tiebreak.drive.messages import Job, decode, encode
+from tiebreak.plan.planner import make_plan
+from tiebreak.plan.runs import Run
 from tiebreak.results.store import Store
-from tiebreak.runs import Run
 from tiebreak.streams import stream
-from tiebreak.study import Study
+from tiebreak.study.schema import Study
 from tiebreak.tasks.interface import Split
-from tiebreak.train import cohort, keeping
+from tiebreak.train import cohort
 from tiebreak.train.loop import train_epoch
-from tiebreak.train.messages import Job, decode, encode
 from tiebreak.train.step import initial_state
 
 DESIGNS = {"pool": 2, "strided": 1}  # side of the pooling
@@ -98,7 +99,7 @@ def whole_ratio(run: Run, split: Split, pool: int, rounds: int) -> dict[str, obj
             folder, store = Path(name), Store.create(Path(name))
             job = Job(runs=(run.model_dump(mode="json"),), folder=name, data_dir=None, device="cpu")
             for message in cohort.train(job, lambda progress: None):
-                keeping.keep(store, folder, decode(encode(message)))
+                recorder.keep(store, folder, decode(encode(message)))
             store.close()
 
     def peer() -> None:

@@ -2,7 +2,8 @@
 
     python benchmarks/products.py [--rounds 9] [--save]
 
-What `--precision tf32` gains, and from which size on the library is the better one (tiebreak.train.rewrite.LARGE).
+What `--precision tf32` gains, and from which size on the library is the better one
+(tiebreak.train.fused.rewrite.LARGE).
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
-    from tiebreak.layers.product import product
+    from tiebreak.layers.kernels.product import product
 
     rows: list[dict[str, object]] = []
     for name, (n, outer, inner, columns, turned_a, turned_b) in SHAPES.items():

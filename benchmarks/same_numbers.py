@@ -3,8 +3,8 @@
     python benchmarks/same_numbers.py save before.json       # on the old code
     python benchmarks/same_numbers.py compare before.json    # on the new code; exit code 1 where a number differs
 
-Each quick study is trained with 2 seeds for 1 epoch, in a loop and fused. Results are compared by arm, setting and seed,
-not by identity: a refactoring may rename what is hashed, it may not change a metric or an outcome.
+Each quick study is trained with 2 seeds for 1 epoch, in a loop and fused. Results are compared by arm, setting and
+seed, not by identity: a refactoring may rename what is hashed, it may not change a metric or an outcome.
 """
 
 from __future__ import annotations

@@ -16,10 +16,11 @@ import torch
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
-from tiebreak import catalog, metrics
-from tiebreak.plan import make_plan
+from tiebreak import catalog
+from tiebreak.plan.planner import make_plan
 from tiebreak.streams import stream
-from tiebreak.study import Study
+from tiebreak.study.schema import Study
+from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Split
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import initial_state
@@ -30,7 +31,7 @@ def constant(train: list[str], test: list[str]) -> tuple[str, float]:
     known = sorted(set(train))
     edits = cdist(known, train, scorer=Levenshtein.distance).sum(axis=1)
     best = known[int(np.argmin(edits))]
-    return best, metrics.cer(test, [best] * len(test))
+    return best, similarity.cer(test, [best] * len(test))
 
 
 def silent(split: Split) -> Split:

@@ -20,10 +20,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 import timing
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
-from tiebreak.plan import make_plan
-from tiebreak.runs import Run
+from tiebreak.plan.planner import make_plan
+from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
-from tiebreak.study import Study
+from tiebreak.study.schema import Study
 from tiebreak.tasks.interface import Split
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.step import State, initial_state

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-import tiny
-from tiebreak import catalog, study_file
-from tiebreak.study import Study
+from support import tiny
+from tiebreak import catalog
+from tiebreak.study import parsing
+from tiebreak.study.schema import Study
 
 # Which of the many parity tests run every time: every design has its fifty steps, its single steps and its outcomes
 # compared. What costs most runs for all classifiers and for a few others, which have the layers of the rest: jobs from
@@ -49,6 +50,6 @@ def tiny_study() -> Callable[..., Study]:
     """Makes a small study on pneumoniamnist; keyword arguments replace top-level keys of its file."""
 
     def make(**changes: Any) -> Study:
-        return study_file.validate(Study, tiny.content(**changes), "tiny study")
+        return parsing.validate(Study, tiny.content(**changes), "tiny study")
 
     return make

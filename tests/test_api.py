@@ -13,15 +13,16 @@ from typing import Any
 
 import pytest
 
-import bad_studies
 import tiebreak as tb
-from tiebreak import api, study_file
+from support import bad_studies
+from tiebreak import api
 from tiebreak.api import Result
-from tiebreak.report import words
-from tiebreak.runs import PLAN_FILE
-from tiebreak.study import Study
-from tiebreak.train.messages import Begun, Message, Note, RunEnded
-from tiebreak.train.runner import Machine
+from tiebreak.drive.messages import Begun, Message, Note, RunEnded
+from tiebreak.drive.runner import Machine
+from tiebreak.plan.runs import PLAN_FILE
+from tiebreak.report import formatting
+from tiebreak.study import parsing
+from tiebreak.study.schema import Study
 
 Make = Callable[..., Study]
 POOL, STRIDED = bad_studies.POOL, bad_studies.STRIDED
@@ -117,7 +118,7 @@ def test_the_folder_holds_what_the_design_promises(result: Result) -> None:
 
 def test_a_notebook_shows_the_answer_and_escapes_everything(result: Result) -> None:
     shown = result._repr_html_().replace("\N{MINUS SIGN}", "-")
-    assert html.escape(words.rounded(result.verdict.answer)) in shown
+    assert html.escape(formatting.rounded(result.verdict.answer)) in shown
     assert "Is &lt;b&gt;pooling&lt;/b&gt; &amp; co. better?" in shown
     assert "<b>pooling" not in shown
 
@@ -166,7 +167,7 @@ def test_a_changed_study_says_what_changed(copy: Path, result: Result, tiny_data
 
 
 def test_a_study_file_that_the_plan_was_not_made_for_is_one_line(copy: Path, result: Result) -> None:
-    (copy / "study.toml").write_text(study_file.to_toml(result.study.changed(seeds=3)))
+    (copy / "study.toml").write_text(parsing.to_toml(result.study.changed(seeds=3)))
     with pytest.raises(tb.TiebreakError, match=r"study\.toml: plan\.json is of another version of this study; run"):
         tb.open_result(copy)
 

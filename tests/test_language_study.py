@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import tiny
+from support import tiny
 from tiebreak import api
+from tiebreak.cli.use import use
+from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import make_plan
-from tiebreak.study import Study
-from tiebreak.train.runner import Machine
-from tiebreak.use import use
+from tiebreak.plan.planner import make_plan
+from tiebreak.study.schema import Study
 
 
 def content(**changes: Any) -> dict[str, Any]:

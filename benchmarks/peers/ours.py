@@ -6,12 +6,12 @@ import torch
 
 from peers.problem import Floats, Problem
 from tiebreak import catalog
-from tiebreak.models.interfaces import Images
-from tiebreak.names import HYPERS
-from tiebreak.runs import Run
+from tiebreak.models.design import Images
+from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
-from tiebreak.study import Optimiser
-from tiebreak.train.fused import Fused
+from tiebreak.study.registry import HYPERS
+from tiebreak.study.schema import Optimiser
+from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 

@@ -75,7 +75,7 @@ def make_problem(
     from tiebreak.catalog import DESIGNS
     from tiebreak.data.batches import epoch_batches
     from tiebreak.layers.dropout import step_keys
-    from tiebreak.models.interfaces import Images
+    from tiebreak.models.design import Images
     from tiebreak.streams import stream
 
     examples -= examples % batch  # peers take the mean over whole batches

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tiebreak.api import Result, open_result, run
     from tiebreak.errors import TiebreakError
-    from tiebreak.plan import make_plan
-    from tiebreak.scores import compare_scores, read_scores
-    from tiebreak.study import Study
+    from tiebreak.plan.planner import make_plan
+    from tiebreak.study.schema import Study
+    from tiebreak.verdict.scores import compare_scores, read_scores
 
 __version__ = "0.1.0"
 
 # Imported when first asked for, so that `import tiebreak` and `tiebreak --help` stay quick.
 _HOMES = {
     "Result": "tiebreak.api",
-    "Study": "tiebreak.study",
+    "Study": "tiebreak.study.schema",
     "TiebreakError": "tiebreak.errors",
-    "compare_scores": "tiebreak.scores",
-    "make_plan": "tiebreak.plan",
+    "compare_scores": "tiebreak.verdict.scores",
+    "make_plan": "tiebreak.plan.planner",
     "open_result": "tiebreak.api",
-    "read_scores": "tiebreak.scores",
+    "read_scores": "tiebreak.verdict.scores",
     "run": "tiebreak.api",
 }
 

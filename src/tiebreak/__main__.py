@@ -1,5 +1,5 @@
 """`python -m tiebreak`."""
 
-from tiebreak.cli import main
+from tiebreak.cli.app import main
 
 main()

@@ -6,21 +6,22 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak import files, study_file
+from tiebreak import files
+from tiebreak.cli.progress import Watch
+from tiebreak.drive.messages import Note
+from tiebreak.drive.runner import Listener, Machine, show_plan, train_plan
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import data_checksum, find_plan
-from tiebreak.report import document
+from tiebreak.plan.planner import data_checksum, find_plan
+from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
+from tiebreak.report.page import document
 from tiebreak.results.check import check as check_folder
 from tiebreak.results.lock import locked
 from tiebreak.results.record import Records
 from tiebreak.results.store import Store
-from tiebreak.results.verdict import VERDICT_FILE, Verdict
-from tiebreak.runs import PLAN_FILE, Plan, run_key
-from tiebreak.study import Study
-from tiebreak.train.messages import Note
-from tiebreak.train.runner import Listener, Machine, show_plan, train_plan
-from tiebreak.verdict import make_verdict
-from tiebreak.watch import Watch
+from tiebreak.study import parsing
+from tiebreak.study.schema import Study
+from tiebreak.verdict.decide import make_verdict
+from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
 STUDY_FILE = "study.toml"
 DESIGNS_FILE = "designs.py"
@@ -61,7 +62,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
         study = study.model_copy(update={"designs_from": str(copy.resolve())})
         written = study.model_copy(update={"designs_from": DESIGNS_FILE})
     plan = find_plan(study, folder, data_dir)
-    files.write(path, study_file.to_toml(written))
+    files.write(path, parsing.to_toml(written))
     files.write(folder / PLAN_FILE, plan.model_dump_json(indent=1) + "\n")
     return plan
 

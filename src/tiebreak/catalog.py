@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-from tiebreak import own_designs
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
+from tiebreak.models.design import Design
 from tiebreak.models.gcn import Gcn, GcnNoLoops, GcnNone, GcnNoneNoLoops, GcnRow, GcnRowNoLoops, MlpGraph
-from tiebreak.models.interfaces import Design
-from tiebreak.models.language import LstmLanguage, RnnSigmoid, RnnTanh
-from tiebreak.models.language_transformer import TaylorTransformer, Transformer
 from tiebreak.models.mlp import Mlp
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, SpeechTaylor
+from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
 from tiebreak.models.rows import AttentionRows
+from tiebreak.models.transformer_language import TaylorTransformer, Transformer
 from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
+from tiebreak.study import design_file
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.interface import Task
 from tiebreak.tasks.language import Language
@@ -71,13 +71,13 @@ def find_design(name: str, designs_from: str | None = None, family: str = "class
     if designs_from is None:
         raise TiebreakError(f"no design {name!r}; {nearest(name, DESIGNS)}")
     path = Path(designs_from)
-    names = own_designs.declared_names(path)
+    names = design_file.declared_names(path)
     if name not in names:
         raise TiebreakError(f"{path}: no design {name!r}; {nearest(name, names)}")
     build = _load(path).DESIGNS[name]
     if not callable(build):
         raise TiebreakError(f"{path}: DESIGNS[{name!r}] should be an nn.Module class, not {type(build).__name__}")
-    return Design(name=name, family=family, build=build, text_hash=own_designs.file_hash(path))
+    return Design(name=name, family=family, build=build, text_hash=design_file.file_hash(path))
 
 
 def _load(path: Path) -> ModuleType:

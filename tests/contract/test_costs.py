@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from families import family_of
 
-from tiebreak import catalog, names
-from tiebreak.cost import measure, nets, workloads
-from tiebreak.cost.parts import PARTS, Part
-from tiebreak.cost.symbolic import evaluate, symbol
-from tiebreak.cost.workloads import Workload
-from tiebreak.models.interfaces import Design
+from support.families import family_of
+from tiebreak import catalog
+from tiebreak.cost import measure
+from tiebreak.models.design import Design
+from tiebreak.study import registry
+from tiebreak.theory import network_costs, workloads
+from tiebreak.theory.parts import PARTS, Part
+from tiebreak.theory.symbolic import evaluate, symbol
+from tiebreak.theory.workloads import Workload
 
 # Formulas are of classifiers so far; designs of other families are counted (parameters, work), not predicted.
 with_formulas = {name: design for name, design in catalog.DESIGNS.items() if design.family == "classifier"}
@@ -85,11 +87,11 @@ def test_every_design_costs_what_its_formula_says(design: Design, number: int) -
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-@pytest.mark.parametrize("match", names.DESIGNS["mlp"].options["match"].choices)
+@pytest.mark.parametrize("match", registry.DESIGNS["mlp"].options["match"].choices)
 def test_the_mlp_costs_what_its_formula_says_whatever_it_matches(match: str, number: int) -> None:
     shape = family_of(catalog.DESIGNS["mlp"]).shapes[number]
     sizes = workloads.sizes_of(shape)
-    costs = nets.mlp(**{name: symbol(name) for name in sizes}, match=match)
+    costs = network_costs.mlp(**{name: symbol(name) for name in sizes}, match=match)
     workload = workloads.design_workload("mlp", shape, {"match": match})
     assert measure.parameters(workload.network) == evaluate(costs.parameters, sizes)
     assert measure.forward_flops(workload.network, shape) == 2 * evaluate(costs.multiply_adds, sizes)
@@ -97,7 +99,7 @@ def test_the_mlp_costs_what_its_formula_says_whatever_it_matches(match: str, num
 
 def test_every_design_part_is_a_design_and_every_part_has_a_formula() -> None:
     assert {part.name for part in PARTS.values() if part.design} <= set(catalog.DESIGNS)
-    assert set(PARTS) == set(nets.COSTS)
+    assert set(PARTS) == set(network_costs.COSTS)
     assert {part.name for part in LAYERS} == set(SIZES), "give the part three sizes to be counted at"
 
 

@@ -7,16 +7,17 @@ from functools import partial
 
 import pytest
 import torch
-from families import build, every_design, example, family_of, floats, task_of
 from torch import Tensor, nn
 
-from tiebreak import catalog, names
+from support.families import build, every_design, example, family_of, floats, task_of
+from tiebreak import catalog
 from tiebreak.cost import measure
 from tiebreak.layers.dropout import dropouts, step_keys
-from tiebreak.models.fusing import why_not
-from tiebreak.models.interfaces import Design
-from tiebreak.models.listening import ignores_input
-from tiebreak.resolve import complete
+from tiebreak.models.design import Design
+from tiebreak.models.fusibility import why_not
+from tiebreak.models.input_sensitivity import ignores_input
+from tiebreak.plan.resolve import complete
+from tiebreak.study import registry
 from tiebreak.tasks.interface import Split, select
 
 
@@ -37,7 +38,7 @@ def test_builds_and_gives_one_row_per_example(design: Design, number: int) -> No
 
 @every_design
 def test_builds_with_the_options_that_names_gives_it_and_with_those_alone(design: Design) -> None:
-    small, known = family_of(design).small, names.DESIGNS[design.name].options
+    small, known = family_of(design).small, registry.DESIGNS[design.name].options
     network = design.network(small, complete(known, {}), 0)
     with torch.no_grad():
         assert network(*small.inputs(3)).shape == small.output(3)
@@ -52,7 +53,7 @@ def test_its_task_computes_the_metrics_that_names_promises(design: Design) -> No
     with torch.no_grad():
         outcomes = task_of(design).outcomes(network.eval(), split)
     metrics, kept = task_of(design).score({name: values.numpy() for name, values in outcomes.items()})
-    assert metrics.keys() == names.TASKS[family_of(design).task].metrics.keys()
+    assert metrics.keys() == registry.TASKS[family_of(design).task].metrics.keys()
     assert family_of(design).metric in kept, "the study's metric of each example tells which examples to show"
     assert all(len(values) == 4 for values in kept.values())
 

@@ -13,40 +13,28 @@ from typing import Any
 
 import pytest
 import torch
-from families import FAMILIES, family_of, floats, options_of, task_of
 from torch import Tensor
 from torch.func import vmap
-from twins import (
-    EVERY,
-    apart,
-    begin,
-    copy_state,
-    equal,
-    find,
-    make_run,
-    planned,
-    silent,
-    tensors,
-    train,
-)
 
+from support.families import FAMILIES, family_of, floats, options_of, task_of
+from support.twins import EVERY, apart, begin, copy_state, equal, find, make_run, planned, silent, tensors, train
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
+from tiebreak.drive.messages import EpochDone, Job, Message, Note, RunEnded
 from tiebreak.layers.dropout import drop, dropouts, keyed, step_keys
-from tiebreak.models.interfaces import Design, Images
+from tiebreak.models.design import Design, Images
+from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord
-from tiebreak.runs import Run
 from tiebreak.streams import stream
 from tiebreak.tasks.interface import Hypers, Split
-from tiebreak.train import cohort, together
+from tiebreak.train import cohort, trainer
 from tiebreak.train.evaluate import Evaluation
-from tiebreak.train.feed import epoch_feed, join
-from tiebreak.train.fused import EVALUATED, Fused, Stack
+from tiebreak.train.fused.engine import EVALUATED, Fused, Stack
+from tiebreak.train.fused.program import Traced, make_program
+from tiebreak.train.fused.step_inputs import epoch_feed, join
+from tiebreak.train.fused.trace import gather, make_outcomes
 from tiebreak.train.loop import train_epoch
-from tiebreak.train.messages import EpochDone, Job, Message, Note, RunEnded
-from tiebreak.train.program import Traced, make_program
 from tiebreak.train.step import State, initial_state
-from tiebreak.train.trace import gather, make_outcomes
 
 EXAMPLES = 76  # ten steps of eight, the last of them padded
 SINGLE_STEPS = 12
@@ -344,7 +332,7 @@ def _data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _save_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(together, "SAVE_SHARE", 1e9)
+    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)
 
 
 def job_of(

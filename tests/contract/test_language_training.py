@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from families import FAMILIES, floats, task_of
 from test_fused_equals_loop import ends, numbers, saved_in
 from torch import Tensor
-from twins import apart, begin, find, make_run, planned, silent, tensors
 
-from tiebreak.models.interfaces import Design
+from support.families import FAMILIES, floats, task_of
+from support.twins import apart, begin, find, make_run, planned, silent, tensors
+from tiebreak.drive.messages import EpochDone, Job, Message, RunEnded
+from tiebreak.models.design import Design
+from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
-from tiebreak.runs import Run
-from tiebreak.train import cohort, together
-from tiebreak.train.messages import EpochDone, Job, Message, RunEnded
+from tiebreak.train import cohort, trainer
 
 RULES: dict[str, dict[str, Any]] = {
     "summed": {"kind": "sgd-summed", "lr": 0.01, "weight_decay": 0.01},
@@ -32,7 +32,7 @@ RULES: dict[str, dict[str, Any]] = {
 def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
-    monkeypatch.setattr(together, "SAVE_SHARE", 1e9)
+    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)
     yield
     torch.set_num_threads(before)
 

@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from tiebreak.cost import measure, workloads
-from tiebreak.cost.parts import PARTS
-from tiebreak.models.interfaces import Images
+from tiebreak.cost import measure
+from tiebreak.models.design import Images
+from tiebreak.theory import workloads
+from tiebreak.theory.parts import PARTS
 
 SHAPE = Images(channels=1, height=4, width=4, classes=3)
 

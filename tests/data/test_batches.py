@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tiebreak.catalog import DESIGNS
 from tiebreak.data.batches import epoch_batches
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 
 SEEDS, EPOCHS = st.integers(0, 2**31), st.integers(0, 500)
 

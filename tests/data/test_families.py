@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tiebreak import names
-from tiebreak.data import audio, families, pictures
+from tiebreak.data import families
 from tiebreak.data.fetch import find_source
+from tiebreak.data.images import image_files
+from tiebreak.data.speech import audio
 from tiebreak.errors import TiebreakError
+from tiebreak.study import registry
 
 
 @pytest.mark.parametrize(
@@ -72,13 +74,13 @@ def test_one_glance_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_every_sound_and_picture_that_is_read_is_known_by_its_ending() -> None:
     assert {*audio.SUFFIXES} <= {*families.SOUNDS}
-    assert {*pictures.SUFFIXES} == {*families.PICTURES}
+    assert {*image_files.SUFFIXES} == {*families.PICTURES}
 
 
-@pytest.mark.parametrize("name", [name for name, entry in names.DATA.items() if entry.embedded])
+@pytest.mark.parametrize("name", [name for name, entry in registry.DATA.items() if entry.embedded])
 def test_embedded_data_has_the_licence_that_the_list_shows(name: str) -> None:
     try:
-        data = families.load(names.DATA[name].family, name, None)
+        data = families.load(registry.DATA[name].family, name, None)
     except TiebreakError as error:
         pytest.skip(str(error))  # its package is not installed
     source = find_source(name)
@@ -89,4 +91,4 @@ def test_embedded_data_has_the_licence_that_the_list_shows(name: str) -> None:
 def test_every_family_that_is_guessed_has_a_loader_and_one_task() -> None:
     guessed = {*families.INSIDE, *families.ENDINGS.values(), "classifier"}
     assert guessed == families.MODULES.keys()
-    assert sorted(task.family for task in names.TASKS.values()) == sorted(families.MODULES)
+    assert sorted(task.family for task in registry.TASKS.values()) == sorted(families.MODULES)

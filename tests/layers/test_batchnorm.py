@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import BatchNorm, batchnorms, swap_batchnorm, weigh_rows
-from tiebreak.layers.fresh import fresh_buffers
+from tiebreak.layers.buffer_updates import fresh_buffers
 
 KINDS: list[tuple[type[nn.Module], tuple[int, ...]]] = [
     (nn.BatchNorm1d, ()),

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
+from tiebreak.layers.buffer_updates import fresh_buffers
 from tiebreak.layers.carry import Carry, carried, carry_on, from_zeros
-from tiebreak.layers.fresh import fresh_buffers
 
 
 class Sum(nn.Module):

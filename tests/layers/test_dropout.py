@@ -14,7 +14,7 @@ from torch.func import functional_call, stack_module_state, vmap
 
 from tiebreak.catalog import DESIGNS
 from tiebreak.layers.dropout import Dropout, drop, dropouts, mix, step_keys
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 from tiebreak.streams import stream
 
 RATES = [0.05, 0.3, 0.5, 0.7, 0.95]

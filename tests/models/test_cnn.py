@@ -7,7 +7,7 @@ from tiebreak.cost import measure
 from tiebreak.cost.formulas import conv_parameters, linear_parameters
 from tiebreak.errors import TiebreakError
 from tiebreak.models.cnn import CnnPool, CnnStrided
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 
 OCT = Images(channels=1, height=28, width=28, classes=4)
 

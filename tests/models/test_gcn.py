@@ -7,12 +7,12 @@ import pytest
 import torch
 from torch import Tensor
 
-import tiny
+from support import tiny
 from tiebreak import catalog
-from tiebreak.data import graphs
+from tiebreak.data.graphs import graph_data
 from tiebreak.layers.graph import normalise_dense
+from tiebreak.models.design import Graph
 from tiebreak.models.gcn import Gcn, MlpGraph
-from tiebreak.models.interfaces import Graph
 from tiebreak.tasks.nodes import inputs
 
 SHAPE = Graph(nodes=26, features=2, classes=2, edges=70, entries=40)  # of the tiny graph; edges and entries differ
@@ -32,7 +32,7 @@ def _given(tmp_path: Path) -> dict[str, Tensor]:
 
 
 def graph(folder: Path, key: int = 0) -> dict[str, Tensor]:
-    found = inputs(graphs.load("./graph", tiny.write_graph(folder, key=key)), normalise_features=False)
+    found = inputs(graph_data.load("./graph", tiny.write_graph(folder, key=key)), normalise_features=False)
     return {name: values.double() if name == "values" else values for name, values in found.items()}
 
 

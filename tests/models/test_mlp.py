@@ -5,7 +5,7 @@ import torch
 
 from tiebreak import catalog
 from tiebreak.cost import measure
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 from tiebreak.models.mlp import MATCHES, Mlp
 
 

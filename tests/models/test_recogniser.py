@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tiebreak.data.alphabet import END
+from tiebreak.data.speech.alphabet import END
 from tiebreak.models import decoding
-from tiebreak.models.interfaces import Clips
+from tiebreak.models.design import Clips
 from tiebreak.models.recogniser import Recogniser, SpeechAttention, SpeechLstm, SpeechTaylor
 from tiebreak.models.speech_encoder import Block, Encoder, convolve, sinusoids
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 from tiebreak.models.rows import AttentionRows
 
 SHAPE = Images(channels=1, height=28, width=28, classes=10)

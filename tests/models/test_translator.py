@@ -6,19 +6,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from tiebreak import catalog, names
+from tiebreak import catalog
 from tiebreak.layers.rnn import use_plain_cells
-from tiebreak.models.interfaces import PADDING, START, Sentences
+from tiebreak.models.design import PADDING, START, Sentences
 from tiebreak.models.translator import TaylorBilinear, TranslatorAttention
-from tiebreak.resolve import complete
+from tiebreak.plan.resolve import complete
+from tiebreak.study import registry
 
 REPORTED = Sentences(sources=34, targets=34, source_length=21, target_length=21)
-NAMES = [name for name, design in names.DESIGNS.items() if design.family == "translator"]
+NAMES = [name for name, design in registry.DESIGNS.items() if design.family == "translator"]
 every_translator = pytest.mark.parametrize("name", NAMES)
 
 
 def network(name: str, shape: Sentences = REPORTED, **options: int) -> torch.nn.Module:
-    return catalog.DESIGNS[name].network(shape, complete(names.DESIGNS[name].options, options), 1).double().eval()
+    return catalog.DESIGNS[name].network(shape, complete(registry.DESIGNS[name].options, options), 1).double().eval()
 
 
 def sentences(count: int = 4) -> tuple[Tensor, Tensor]:

@@ -5,15 +5,15 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-import hand_made
 import pytest
-from hand_made import EPOCH, FINAL, RUN
 
+from support import hand_made
+from support.hand_made import EPOCH, FINAL, RUN
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.check import CHECKPOINTS, check
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import STORE_FILE, Store
-from tiebreak.runs import PLAN_FILE
 
 STATE = b"the bytes of a state"
 

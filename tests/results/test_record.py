@@ -3,7 +3,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
+
+from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
 
 
 @pytest.mark.parametrize(

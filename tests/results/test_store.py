@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
 from tiebreak.errors import TiebreakError
 from tiebreak.results.packing import pack, unpack
 from tiebreak.results.store import STORE_FILE, Store

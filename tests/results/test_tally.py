@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import hand_made
 import numpy as np
 import pytest
-from hand_made import Book
 
+from support import hand_made
+from support.hand_made import Book
 from tiebreak.results.record import Records
 from tiebreak.results.tally import Tally
 

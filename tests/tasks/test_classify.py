@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tiebreak import names
-from tiebreak.data.images import ImageData
+from tiebreak.data.images.image_data import ImageData
 from tiebreak.errors import TiebreakError
 from tiebreak.models.cnn import CnnPool
 from tiebreak.models.mlp import Mlp
-from tiebreak.resolve import complete
+from tiebreak.plan.resolve import complete
+from tiebreak.study import registry
 from tiebreak.tasks.classify import Classify
 
 TASK = Classify()
-OPTIONS = complete(names.TASKS["classify"].options, {})
+OPTIONS = complete(registry.TASKS["classify"].options, {})
 
 
 def data(channels: int = 0, classes: int = 4, per_class: int = 300, name: str = "octmnist") -> ImageData:
@@ -114,7 +114,7 @@ def test_outcomes_and_metrics() -> None:
     metrics, kept = TASK.score({name: values.numpy() for name, values in outcomes.items()})
     assert metrics["accuracy"] == pytest.approx(2 / 3)
     assert metrics["loss"] == pytest.approx(float(F.cross_entropy(logits, split["labels"])))
-    assert set(metrics) == set(names.TASKS["classify"].metrics)
+    assert set(metrics) == set(registry.TASKS["classify"].metrics)
     assert kept["prediction"].tolist() == outcomes["prediction"].tolist() == [0, 1, 0]
 
 

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-import tiny
-from tiebreak import names
-from tiebreak.data import corpus
-from tiebreak.data.corpus import CorpusData
+from support import tiny
+from tiebreak.data.text import corpus
+from tiebreak.data.text.corpus import CorpusData
 from tiebreak.errors import TiebreakError
-from tiebreak.models.interfaces import Words
-from tiebreak.models.language import LstmLanguage, RnnSigmoid
-from tiebreak.names import Scalar
-from tiebreak.resolve import complete
-from tiebreak.runs import Run
-from tiebreak.study import Optimiser
+from tiebreak.models.design import Words
+from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid
+from tiebreak.plan.resolve import complete
+from tiebreak.plan.runs import Run
+from tiebreak.study import registry
+from tiebreak.study.registry import Scalar
+from tiebreak.study.schema import Optimiser
 from tiebreak.tasks.interface import Known, Online
 from tiebreak.tasks.language import Language
 from tiebreak.train.evaluate import evaluate
@@ -50,7 +50,7 @@ def data(sizes: tuple[int, int, int] = (400, 101, 97), words: int = 9) -> Corpus
 
 
 def options(**given: Scalar) -> dict[str, Scalar]:
-    return complete(names.TASKS["language"].options, {"streams": 4, "window": 5, **given})
+    return complete(registry.TASKS["language"].options, {"streams": 4, "window": 5, **given})
 
 
 def network_for(own: CorpusData, **given: Scalar) -> RnnSigmoid:
@@ -102,7 +102,7 @@ def test_evaluation_leaves_the_state_of_training_alone() -> None:
 
 
 def run_of(kind: str, epochs: int = 2, **hypers: float) -> Run:
-    known = {name: hyper.default for name, hyper in names.HYPERS.items()}
+    known = {name: hyper.default for name, hyper in registry.HYPERS.items()}
     return Run(
         design="rnn-sigmoid",
         source="",
@@ -209,7 +209,7 @@ def known(own: CorpusData) -> Known:
 
 
 def how(**given: Scalar) -> dict[str, Scalar]:
-    return complete(names.TASKS["language"].use, given)
+    return complete(registry.TASKS["language"].use, given)
 
 
 def test_the_whole_prompt_decides_and_the_text_ends_at_the_end_of_a_line() -> None:

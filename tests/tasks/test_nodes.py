@@ -9,21 +9,22 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tiny
-from tiebreak import catalog, names
-from tiebreak.data import graphs
-from tiebreak.data.graphs import GraphData
+from support import tiny
+from tiebreak import catalog
+from tiebreak.data.graphs import graph_data
+from tiebreak.data.graphs.graph_data import GraphData
 from tiebreak.errors import TiebreakError
-from tiebreak.models.interfaces import Graph
-from tiebreak.resolve import complete
-from tiebreak.runs import Run
+from tiebreak.models.design import Graph
+from tiebreak.plan.resolve import complete
+from tiebreak.plan.runs import Run
+from tiebreak.study import registry
 from tiebreak.tasks.interface import Known, count, select
 from tiebreak.tasks.nodes import INPUTS, Nodes, inputs, probabilities
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.step import initial_state
 
 TASK = Nodes()
-OPTIONS = complete(names.TASKS["nodes"].options, {})
+OPTIONS = complete(registry.TASKS["nodes"].options, {})
 
 
 @pytest.fixture(scope="module", name="data")
@@ -104,7 +105,7 @@ def test_outcomes_are_of_single_nodes_and_metrics_their_means(data: GraphData) -
     with torch.no_grad():
         outcomes = {name: values.numpy() for name, values in TASK.outcomes(network, split).items()}
     metrics, kept = TASK.score(outcomes)
-    assert metrics.keys() == names.TASKS["nodes"].metrics.keys()
+    assert metrics.keys() == registry.TASKS["nodes"].metrics.keys()
     predicted = network.logits.argmax(1).numpy()
     right = predicted[data.splits["test"]] == data.labels[data.splits["test"]]
     assert metrics["accuracy"] == pytest.approx(right.mean())
@@ -126,12 +127,12 @@ def test_exhibits_show_the_graph_and_accuracy_by_degree(data: GraphData) -> None
 
 
 def test_a_large_graph_is_not_drawn() -> None:
-    data = graphs.load("blocks")
+    data = graph_data.load("blocks")
     assert TASK.exhibits(Table(data), data, OPTIONS, [0]).keys() == {"curves"}
 
 
 def test_a_node_of_the_graph_is_classified_by_number() -> None:
-    data = graphs.load("karate")
+    data = graph_data.load("karate")
     known = Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data="karate")
     network = catalog.DESIGNS["gcn"].network(known.shape, {}, 0).eval()
     reply = TASK.answer(network, "0", known, {})
@@ -148,7 +149,7 @@ def test_a_node_of_ones_own_graph_is_called_as_its_files_call_it(tmp_path: Path)
     folder = tiny.write_graph(tmp_path) / "graph"
     lines = (folder / "features.csv").read_text().splitlines()
     (folder / "features.csv").write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")  # the last node first
-    data = graphs.load(f"{folder}/")
+    data = graph_data.load(f"{folder}/")
     known = Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data=f"{folder}/")
     network = catalog.DESIGNS["gcn"].network(known.shape, {}, 0).eval()
     assert data.node_names[0] == "25"
@@ -172,7 +173,9 @@ def graph_of(folder: Path, edges: str, labels: str | None = None) -> GraphData:
     return TASK.load("./graph", folder)
 
 
-@pytest.mark.parametrize("design", [name for name, entry in names.DESIGNS.items() if entry.family == "node-classifier"])
+@pytest.mark.parametrize(
+    "design", [name for name, entry in registry.DESIGNS.items() if entry.family == "node-classifier"]
+)
 def test_parts_loops_repeats_and_isolated_nodes_train_without_a_division_by_zero(design: str, tmp_path: Path) -> None:
     data = graph_of(tmp_path, "0,1\n1,0\n0,1\n2,2\n3,4\n")
     assert data.edges.tolist() == [[0, 1], [3, 4]]
@@ -193,7 +196,7 @@ def small_run(design: str) -> Run:
         {
             "design": design, "source": "none", "build": {}, "task": "nodes", "options": OPTIONS, "data": "none",
             "checksum": "none", "optimiser": {"kind": "adam"}, "setting": {}, "seed": 0, "epochs": 1, "batch": 1,
-            "hypers": {name: hyper.default for name, hyper in names.HYPERS.items()}, "comparability": 1,
+            "hypers": {name: hyper.default for name, hyper in registry.HYPERS.items()}, "comparability": 1,
             "evaluations": ({},),
         }
     )  # fmt: skip

@@ -13,32 +13,34 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-import tiny
-from tiebreak import api, catalog, metrics, names
-from tiebreak.cli import main
-from tiebreak.data import audio
-from tiebreak.data.alphabet import END, PAD, START, SYMBOLS, encode
-from tiebreak.data.features import Bank
-from tiebreak.data.speech_data import SpeechData
+from support import tiny
+from tiebreak import api, catalog
+from tiebreak.cli.app import main
+from tiebreak.cli.use import use
+from tiebreak.data.speech import audio
+from tiebreak.data.speech.alphabet import END, PAD, START, SYMBOLS, encode
+from tiebreak.data.speech.feature_cache import Bank
+from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
+from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
-from tiebreak.models.interfaces import Clips
+from tiebreak.models.design import Clips
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm
-from tiebreak.resolve import complete
-from tiebreak.study import Study
-from tiebreak.tasks.hearing import pace
+from tiebreak.plan.resolve import complete
+from tiebreak.study import registry
+from tiebreak.study.schema import Study
+from tiebreak.tasks import similarity
+from tiebreak.tasks.audio_input import pace
 from tiebreak.tasks.interface import Known
 from tiebreak.tasks.transcribe import Transcribe
-from tiebreak.train.runner import Machine
-from tiebreak.use import use
 
 soundfile = pytest.importorskip("soundfile")
 
 TASK = Transcribe()
-KNOWN = names.TASKS["transcribe"].options
+KNOWN = registry.TASKS["transcribe"].options
 OPTIONS = complete(KNOWN, {})
-REPORTED = complete(KNOWN, names.TASKS["transcribe"].protocols["as-reported"].options)
+REPORTED = complete(KNOWN, registry.TASKS["transcribe"].protocols["as-reported"].options)
 TEXTS = ("one", "Two!", "t" * 120, "")
 
 
@@ -84,7 +86,7 @@ def network() -> SpeechLstm:
     return SpeechLstm(Clips(mels=5, frames=6, length=98), 16).double().eval()
 
 
-def doubled(options: dict[str, names.Scalar]) -> dict[str, Tensor]:
+def doubled(options: dict[str, registry.Scalar]) -> dict[str, Tensor]:
     split = TASK.split(data(), "test", {**options, "frames": 6}, {})
     return {name: values.double() if name == "features" else values for name, values in split.items()}
 
@@ -147,13 +149,13 @@ def test_similarities_go_from_the_start_to_the_first_end() -> None:
     assert found["loss"] == pytest.approx(0.5)
     assert found["cer"] == pytest.approx(2 / 6)
     assert found["wer"] == pytest.approx(1 / 2)
-    assert kept.keys() == found.keys() == names.TASKS["transcribe"].metrics.keys()
+    assert kept.keys() == found.keys() == registry.TASKS["transcribe"].metrics.keys()
 
 
 def test_a_transcript_that_does_not_end_has_no_end() -> None:
     found, _ = TASK.score(outcomes_of(["abc"], ["abcabcab"]))
-    assert found["jaccard"] == pytest.approx(metrics.jaccard("<abc>", "<abcabcab"))
-    assert found["dl"] == pytest.approx(metrics.damerau_levenshtein("<abc>", "<abcabcab"))
+    assert found["jaccard"] == pytest.approx(similarity.jaccard("<abc>", "<abcabcab"))
+    assert found["dl"] == pytest.approx(similarity.damerau_levenshtein("<abc>", "<abcabcab"))
     assert found["cer"] == pytest.approx(5 / 3)
 
 
@@ -190,7 +192,7 @@ class Sure(nn.Module):
 @pytest.mark.parametrize("options", [OPTIONS, REPORTED], ids=["audited", "as-reported"])
 @pytest.mark.parametrize("design", ["speech-lstm", "speech-attention", "speech-taylor"])
 def test_stopping_early_changes_no_outcome(
-    design: str, options: dict[str, names.Scalar], monkeypatch: pytest.MonkeyPatch
+    design: str, options: dict[str, registry.Scalar], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     split, lengths = doubled(options), set()
     for seed, beam in itertools.product((3, 9, 10), (1, 3)):
@@ -268,7 +270,7 @@ def test_a_sound_file_is_heard_as_in_training(spoken: tuple[Path, Path]) -> None
     result = api.open_result(out)
     task, options = TASK.under(OPTIONS), OPTIONS
     loaded = task.load("./speech", speech.parent)
-    from tiebreak.tasks.hearing import hear
+    from tiebreak.tasks.audio_input import hear
 
     for index in range(5):
         heard = hear(speech / "test" / f"{index}.wav", result.plan.data.vocabulary)

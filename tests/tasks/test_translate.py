@@ -11,22 +11,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-import tiny
-from tiebreak import api, catalog, names
-from tiebreak.data import characters
-from tiebreak.data.pairs import PairData
+from support import tiny
+from tiebreak import api, catalog
+from tiebreak.cli.use import use
+from tiebreak.data.pairs import characters
+from tiebreak.data.pairs.pair_data import PairData
+from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
-from tiebreak.models.interfaces import END, PADDING, START, UNKNOWN, Sentences
-from tiebreak.resolve import complete
-from tiebreak.study import Study
+from tiebreak.models.design import END, PADDING, START, UNKNOWN, Sentences
+from tiebreak.plan.resolve import complete
+from tiebreak.study import registry
+from tiebreak.study.schema import Study
 from tiebreak.tasks.interface import Known
 from tiebreak.tasks.translate import Translate
-from tiebreak.train.runner import Machine
-from tiebreak.use import use
 
 TASK = Translate()
-OPTIONS = complete(names.TASKS["translate"].options, {})
+OPTIONS = complete(registry.TASKS["translate"].options, {})
 
 
 @pytest.fixture(scope="module", name="data")
@@ -117,7 +118,7 @@ def test_as_reported_the_last_symbol_of_a_sentence_without_end_is_dropped() -> N
     assert scores(TASK.under({"steps": 3}), endless, batch)["error"] == 0.0
     assert scores(reported, endless, batch)["error"] == pytest.approx((1 / 3 + 0) / 2)
     assert scores(reported.under({"decoding": "whole"}), endless, batch)["error"] == pytest.approx((1 / 3 + 0) / 2)
-    assert names.TASKS["translate"].protocols["as-reported"].options == {"steps": 49, "drop_last": True}
+    assert registry.TASKS["translate"].protocols["as-reported"].options == {"steps": 49, "drop_last": True}
 
 
 @pytest.mark.parametrize("design", ["translator-plain", "translator-attention", "translator-transformer"])
@@ -179,7 +180,7 @@ def known(data: PairData) -> Known:
     return Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS)
 
 
-HOW: dict[str, Any] = complete(names.TASKS["translate"].use, {})
+HOW: dict[str, Any] = complete(registry.TASKS["translate"].use, {})
 
 
 def test_an_answer_says_what_was_done_to_the_sentence(data: PairData) -> None:

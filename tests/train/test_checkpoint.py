@@ -10,14 +10,14 @@ import pytest
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from small_study import network_of, one_run, one_thread, split_of, write_data
 from torch import Tensor, nn
 
+from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
-from tiebreak.runs import Run
 from tiebreak.train import checkpoint
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.step import State, initial_state

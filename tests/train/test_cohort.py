@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_study import cohort_job, make_job, one_arm, one_epoch, one_run, one_thread, small_study, write_data
 
+from support.small_study import cohort_job, make_job, one_arm, one_epoch, one_run, one_thread, small_study, write_data
+from tiebreak.drive.messages import EpochDone, Job, Message, Note, Progress, RunEnded
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import make_plan
+from tiebreak.plan.planner import make_plan
+from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
-from tiebreak.runs import Run
-from tiebreak.train import loop, together
+from tiebreak.train import loop, trainer
 from tiebreak.train.cohort import begin, train
-from tiebreak.train.messages import EpochDone, Job, Message, Note, Progress, RunEnded
 
 
 @pytest.fixture(name="data")
@@ -128,7 +128,7 @@ def test_a_run_without_a_whole_checkpoint_starts_over_and_says_so(tmp_path: Path
 def test_a_damaged_checkpoint_of_one_run_of_many_is_named_once(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(together, "SAVE_SHARE", 1e9)  # saves every epoch
+    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)  # saves every epoch
     run = one_run(data)
     runs = [run.model_copy(update={"seed": seed}) for seed in range(3)]
     parts = do(cohort_job(runs, tmp_path, data, strategy="fused"), 2)
@@ -157,13 +157,13 @@ def test_runs_do_not_depend_on_their_company(tmp_path: Path, data: Path) -> None
     runs = list(make_plan(small_study(), data).runs.values())
     alone = {run.identity: numbers(do(make_job(run, tmp_path / "alone", data))) for run in runs}
     torch.manual_seed(9)
-    together = {run.identity: train(make_job(run, tmp_path / "together", data), lambda message: None) for run in runs}
-    found: dict[str, list[Message]] = {identity: [] for identity in together}
-    while together:  # one epoch of each in turn
-        for identity, started in list(together.items()):
+    trainer = {run.identity: train(make_job(run, tmp_path / "together", data), lambda message: None) for run in runs}
+    found: dict[str, list[Message]] = {identity: [] for identity in trainer}
+    while trainer:  # one epoch of each in turn
+        for identity, started in list(trainer.items()):
             message = next(started, None)
             if message is None:
-                del together[identity]
+                del trainer[identity]
             else:
                 found[identity].append(message)
                 torch.rand(3)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from small_study import network_of, one_run, one_thread, split_of, write_data
 
+from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
 from tiebreak.train import evaluate as module
 from tiebreak.train.evaluate import evaluate

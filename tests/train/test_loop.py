@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from small_study import network_of, one_run, one_thread, split_of, write_data
 from torch import nn, optim
 
+from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
-from tiebreak.runs import Run
+from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.train import loop
 from tiebreak.train.loop import train_epoch

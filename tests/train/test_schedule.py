@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
 
-from tiebreak.study import Schedule
+from tiebreak.study.schema import Schedule
 from tiebreak.train.schedule import factors
 
 SCHEDULES = st.builds(

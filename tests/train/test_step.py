@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from small_study import network_of, one_run, one_thread, split_of, write_data
 from torch import Tensor, nn
 
+from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
 from tiebreak.layers.dropout import Dropout, dropouts
 from tiebreak.train.step import hyper_tensors, initial_state, loss_and_gradient

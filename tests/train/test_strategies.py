@@ -9,17 +9,17 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from small_study import small_study, write_data
 
+from support.small_study import small_study, write_data
+from tiebreak.drive import runner
+from tiebreak.drive.jobs import Wanted
+from tiebreak.drive.messages import Begun, Job, Measured, Message, Note, RunEnded
+from tiebreak.drive.runner import Machine, train_plan
 from tiebreak.errors import TiebreakError
-from tiebreak.plan import make_plan
+from tiebreak.plan.planner import make_plan
+from tiebreak.plan.runs import Plan, Run, evaluation_key
 from tiebreak.results.record import Choice, FinalRecord, RunRecord
 from tiebreak.results.store import Store
-from tiebreak.runs import Plan, Run, evaluation_key
-from tiebreak.train import runner
-from tiebreak.train.cohorts import Wanted
-from tiebreak.train.messages import Begun, Job, Measured, Message, Note, RunEnded
-from tiebreak.train.runner import Machine, train_plan
 
 Answer = Callable[[Run], dict[str, Any]]  # what a measurement says of a cohort, by its first run
 

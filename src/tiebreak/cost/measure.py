@@ -15,9 +15,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tiebreak.cost.fit import fit_exponent as fit_exponent  # noqa: PLC0414  # part of this module
-from tiebreak.cost.rules import Watch, known, rules
-from tiebreak.models.interfaces import Shape
+from tiebreak.cost.op_costs import Watch, known, rules
+from tiebreak.models.design import Shape
+from tiebreak.theory.fit import fit_exponent as fit_exponent  # noqa: PLC0414  # part of this module
 
 Call = Callable[[], object]
 ENOUGH_SECONDS, MOST_TIMES = 0.5, 40  # of timing one call

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
-    "classifier": "images",
-    "translator": "pairs",
-    "node-classifier": "graphs",
-    "language": "corpus",
-    "recogniser": "speech",
+    "classifier": "images.image_data",
+    "translator": "pairs.pair_data",
+    "node-classifier": "graphs.graph_data",
+    "language": "text.corpus",
+    "recogniser": "speech.speech_sets",
 }
 
 

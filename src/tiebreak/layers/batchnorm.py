@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.fresh import Renewing
+from tiebreak.layers.buffer_updates import Renewing
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tiebreak.layers.fresh import Renewing, fresh_buffers
+from tiebreak.layers.buffer_updates import Renewing, fresh_buffers
 
 
 class Carry(Renewing):

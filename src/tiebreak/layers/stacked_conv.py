@@ -4,7 +4,7 @@
 
 x [B, C, H, W], weight [O, C, P, Q], stride s, dilation d, padding z; all with a leading run axis here. Under vmap
 `F.conv2d` becomes a grouped convolution, for which the GPU libraries have no good kernels (H200, 100 runs of the CNN of
-the reports, batch 64: 4.9 ms a step). On a GPU these ops run the kernels of `conv_kernels`;
+the reports, batch 64: 4.9 ms a step). On a GPU these ops run the kernels of `kernels.convolution`;
 elsewhere a plain loop over the runs, which is their specification. On a CPU the grouped convolution is the faster one.
 """
 
@@ -92,24 +92,24 @@ def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation
 
 @conv.register_kernel("cuda")
 def _(x: Tensor, weight: Tensor, bias: Tensor, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
-    from tiebreak.layers import conv_kernels
+    from tiebreak.layers.kernels import convolution
 
     sizes = _sizes(x, weight.shape[-2:], stride, padding, dilation)
-    return conv_kernels.forward(x, weight, bias, sizes, (stride, padding, dilation))
+    return convolution.forward(x, weight, bias, sizes, (stride, padding, dilation))
 
 
 @conv_input_gradient.register_kernel("cuda")
 def _(dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
-    from tiebreak.layers import conv_kernels
+    from tiebreak.layers.kernels import convolution
 
-    return conv_kernels.input_gradient(dy, weight, size, (stride, padding, dilation))
+    return convolution.input_gradient(dy, weight, size, (stride, padding, dilation))
 
 
 @conv_weight_gradient.register_kernel("cuda")
 def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
-    from tiebreak.layers import conv_kernels
+    from tiebreak.layers.kernels import convolution
 
-    return conv_kernels.weight_gradient(dy, x, kernel, (stride, padding, dilation), chunk_of(dy.shape[1]))
+    return convolution.weight_gradient(dy, x, kernel, (stride, padding, dilation), chunk_of(dy.shape[1]))
 
 
 def _sizes(x: Tensor, kernel: Sequence[int], stride: Ints, padding: Ints, dilation: Ints) -> Ints:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tiebreak.cost.formulas import conv_size
 from tiebreak.layers.dropout import Dropout
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 
 
 class Cnn(nn.Module):

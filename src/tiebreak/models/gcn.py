@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from tiebreak.layers.dropout import Dropout
 from tiebreak.layers.graph import spread
 from tiebreak.layers.sparse import Entries, multiply, starts_of
-from tiebreak.models.interfaces import Graph
+from tiebreak.models.design import Graph
 
 DROPOUT = 0.5
 

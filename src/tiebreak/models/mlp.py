@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from tiebreak.layers.dropout import Dropout
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 
 MATCHES: dict[str, type[nn.Module]] = {
     "cnn-pool": CnnPool,

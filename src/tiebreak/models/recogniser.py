@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from tiebreak.layers.heads import Memory, MultiHead
 from tiebreak.layers.lstm import Lstm
-from tiebreak.models.interfaces import Clips
+from tiebreak.models.design import Clips
 from tiebreak.models.speech_encoder import HEADS, Block, Encoder
 
 State = dict[str, Tensor]

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tiebreak.layers.heads import MultiHead
-from tiebreak.models.interfaces import Images
+from tiebreak.models.design import Images
 
 WIDTH = 64
 

@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tiebreak.layers.heads import Memory, MultiHead
-from tiebreak.layers.hiding import Hide
+from tiebreak.layers.spec_augment import Hide
 
 BLOCKS, HEADS, TAPS = 2, 2, 3
 SLOWEST = 3000.0  # frames: the longest wave of the positions, over 2 pi

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from tiebreak.layers.dropout import Dropout
 from tiebreak.layers.heads import Memory, MultiHead
-from tiebreak.models.interfaces import PADDING, Sentences
+from tiebreak.models.design import PADDING, Sentences
 
 LAYERS, HEADS, DROPOUT = 2, 4, 0.1
 State = tuple[Tensor, list[Memory], list[Memory]]  # real [B, S]; of each layer the source, and what was written

@@ -20,7 +20,7 @@ from tiebreak.layers import taylor
 from tiebreak.layers.bilinear import Bilinear
 from tiebreak.layers.dropout import Dropout
 from tiebreak.layers.lstm import Lstm
-from tiebreak.models.interfaces import PADDING, Sentences
+from tiebreak.models.design import PADDING, Sentences
 
 State = tuple[Tensor, Tensor, Tensor, Tensor]  # memory [B, S, w], real [B, S], and the LSTM's h and c [B, w]
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tiebreak import ranges, stats
-from tiebreak.report import words
-from tiebreak.report.provenance import SPEED
+from tiebreak.plan.runs import Plan, PlannedArm, run_key
+from tiebreak.report import formatting
+from tiebreak.report.page.provenance import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
-from tiebreak.results.verdict import ArmResult, ComparisonResult, Verdict
-from tiebreak.runs import Plan, PlannedArm, run_key
-from tiebreak.study import Agreement, BestSetting, Order, Setting, Study, setting_label
+from tiebreak.study.schema import Agreement, BestSetting, Order, Setting, Study, setting_label
+from tiebreak.verdict import ranges, statistics
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
 
 MOST_VALUES = 4  # of one key of provenance
 
@@ -44,7 +44,7 @@ class Sides:
 
     def shown(self, score: float | None) -> str:
         """A score of either side, for a table."""
-        return words.signed(score) if self.differences else words.score(score)
+        return formatting.signed(score) if self.differences else formatting.score(score)
 
     @property
     def pairs(self) -> dict[int, tuple[float, float]]:
@@ -151,8 +151,8 @@ class Evidence:
         halves = [_minus(found[0], found[1]), _minus(found[2], found[3])] if found else [{}, {}]
         places = [self.index(arm) or 0 for arm in arms[::2]] or [0, 1]
         return Sides(
-            a=words.minus(item.a),
-            b=words.minus(item.b),
+            a=formatting.minus(item.a),
+            b=formatting.minus(item.b),
             places=(places[0], places[1]),
             scores=(halves[0], halves[1]),
             differences=True,
@@ -205,7 +205,7 @@ class Evidence:
                 if found is not None and (found[0] == "not tested" or arm.name not in self.shared):
                     seeds.setdefault((arm.name, setting, *found), []).append(int(seed))
         return [
-            Unfinished(arm=arm, setting=setting, seeds=words.ranges(some), status=status, reason=reason)
+            Unfinished(arm=arm, setting=setting, seeds=formatting.ranges(some), status=status, reason=reason)
             for (arm, setting, status, reason), some in seeds.items()
         ]
 
@@ -242,7 +242,7 @@ class Evidence:
 
 def _usable(scores: Mapping[int, float]) -> dict[int, float]:
     """Without what is no number, or too large to be squared."""
-    return {key: value for key, value in scores.items() if abs(value) < stats.LARGEST}
+    return {key: value for key, value in scores.items() if abs(value) < statistics.LARGEST}
 
 
 def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
@@ -251,7 +251,7 @@ def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
 
 def point(x: float, scores: Sequence[float], within: ranges.Range = ranges.ANYTHING) -> Point:
     """The mean of at least one score, with its interval; below two scores the interval is the mean itself."""
-    found = stats.estimate(scores)
+    found = statistics.estimate(scores)
     mean = found.mean if found.mean is not None else math.nan
     low, high = (ranges.cut(end, within) for end in (found.low, found.high))
     low, high = mean if low is None else low, mean if high is None else high
@@ -262,6 +262,6 @@ def _joined(values: Iterable[str] | Counter[str]) -> str:
     counted = Counter(values)
     if len(counted) == 1:
         return next(iter(counted))
-    shown = [f"{value} ({words.number_of(many, 'run')})" for value, many in counted.most_common(MOST_VALUES)]
+    shown = [f"{value} ({formatting.number_of(many, 'run')})" for value, many in counted.most_common(MOST_VALUES)]
     left = len(counted) - len(shown)
     return ", ".join(shown) + (f", and {left} more" if left else "")

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Plan
 from tiebreak.results.store import Store
-from tiebreak.runs import Plan
 
 CHECKPOINTS = "checkpoints"
 

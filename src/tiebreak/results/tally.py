@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tiebreak.plan.runs import Plan
 from tiebreak.results.record import Records
-from tiebreak.runs import Plan
-from tiebreak.study import Setting, Study
+from tiebreak.study.schema import Setting, Study
 
 Scores = dict[int, float]  # seed -> score
 LEAST_EPOCHS = 3  # of a rank correlation that says anything

@@ -12,14 +12,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak.data import images, moves, pictures
-from tiebreak.data.images import ImageData
-from tiebreak.data.moves import DISTURBANCES, Move
-from tiebreak.data.pictures import Form
-from tiebreak.models.interfaces import Images
-from tiebreak.names import Scalar
-from tiebreak.reply import Answer, Reply
+from tiebreak.data.images import affine, image_data, image_files
+from tiebreak.data.images.affine import DISTURBANCES, Move
+from tiebreak.data.images.image_data import ImageData
+from tiebreak.data.images.image_files import Form
+from tiebreak.models.design import Images
+from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.reply import Answer, Reply
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
     "shift": tuple(Move(shift=value) for value in (-4, -3, -2, -1, 0, 1, 2, 3, 4)),
@@ -38,7 +38,7 @@ class Classify:
 
     def load(self, name: str, data_dir: Path | None) -> ImageData:
         """The data set `name`, checked."""
-        return images.load(name, data_dir)
+        return image_data.load(name, data_dir)
 
     def vocabulary(self, data: ImageData) -> dict[str, tuple[str, ...]]:
         """The names of the classes."""
@@ -63,7 +63,7 @@ class Classify:
         """Images as float32 [N, C, H, W], moved as the evaluation says, and labels [N]."""
         chosen = _chosen(data, name, options)
         how = [_move(evaluation)] if not evaluation.get("disturbed") else list(DISTURBANCES)
-        moved = [self.inputs(moves.move(data.images[name][chosen], each), options) for each in how]
+        moved = [self.inputs(affine.move(data.images[name][chosen], each), options) for each in how]
         return {
             "images": torch.cat(moved) if len(moved) > 1 else moved[0],
             "labels": torch.from_numpy(data.labels[name][chosen]).repeat(len(how)),
@@ -72,7 +72,7 @@ class Classify:
     def inputs(self, pixels: npt.NDArray[np.uint8], options: Mapping[str, Scalar]) -> Tensor:
         """What a network sees of images [N, H, W] or [N, H, W, C]: float32 [N, C, H, W], scaled, shuffled if asked."""
         if options["shuffle_pixels"]:
-            order = images.pixel_permutation(*pixels.shape[1:3])
+            order = image_data.pixel_permutation(*pixels.shape[1:3])
             pixels = pixels.reshape(len(pixels), len(order), -1)[:, order].reshape(pixels.shape)
         channels_last = pixels if pixels.ndim == 4 else pixels[..., None]
         scaled = torch.from_numpy(np.ascontiguousarray(channels_last.transpose(0, 3, 1, 2))).float()
@@ -128,7 +128,7 @@ class Classify:
         shape = known.shape
         assert isinstance(shape, Images)
         form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)
-        pixels, note = pictures.read_resized(Path(given), form)
+        pixels, note = image_files.read_resized(Path(given), form)
         with torch.no_grad():
             probabilities = F.softmax(network(self.inputs(pixels[None], known.options)), dim=1)[0].tolist()
         names = known.vocabulary["classes"]
@@ -142,7 +142,7 @@ class Classify:
         curves: dict[str, Any] = {}
         for kind, how in ROBUSTNESS.items():
             curves[f"{kind}_value"] = np.array([getattr(each, kind) for each in how], np.float32)
-            batches = (self.inputs(moves.move(data.images["test"][chosen], each), options) for each in how)
+            batches = (self.inputs(affine.move(data.images["test"][chosen], each), options) for each in how)
             with torch.no_grad():
                 right = [(network(batch.to(device)).argmax(dim=1).cpu() == labels).float().mean() for batch in batches]
             curves[f"{kind}_accuracy"] = torch.stack(right).numpy()
@@ -159,7 +159,7 @@ def _move(evaluation: Mapping[str, Scalar]) -> Move:
 
 def _chosen(data: ImageData, split: str, options: Mapping[str, Scalar]) -> npt.NDArray[np.int64]:
     if split == "test" and options["test_images"] == "as-reported" and data.name == "octmnist":  # others: all of them
-        return images.as_reported_test(data.labels["test"])
+        return image_data.as_reported_test(data.labels["test"])
     return np.arange(len(data.labels[split]))
 
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy.typing as npt
 from torch import Tensor, nn
 
-from tiebreak.models.interfaces import Shape
-from tiebreak.names import Scalar
-from tiebreak.reply import Reply
+from tiebreak.models.design import Shape
+from tiebreak.study.registry import Scalar
+from tiebreak.tasks.reply import Reply
 
 Split = Mapping[str, Tensor]  # tensors with the examples along the first axis
 Network = Callable[..., Any]  # a design's network, called as its family says

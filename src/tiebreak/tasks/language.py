@@ -21,17 +21,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak.data import corpus, tokens
-from tiebreak.data.corpus import CorpusData
 from tiebreak.data.splits import SPLITS
+from tiebreak.data.text import corpus, tokens
+from tiebreak.data.text.corpus import CorpusData
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
 from tiebreak.models.decoding import Draw
-from tiebreak.models.interfaces import Words
-from tiebreak.names import Scalar
-from tiebreak.reply import Answer, Reply
+from tiebreak.models.design import Words
 from tiebreak.streams import stream
+from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
 PROMPT = "in palo alto"  # of R4

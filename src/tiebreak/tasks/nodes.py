@@ -22,15 +22,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak.data import graphs
-from tiebreak.data.graphs import GraphData
-from tiebreak.data.karate import place
-from tiebreak.data.pictures import printable
+from tiebreak.data.graphs import graph_data
+from tiebreak.data.graphs.graph_data import GraphData
+from tiebreak.data.graphs.karate import place
+from tiebreak.data.images.image_files import printable
 from tiebreak.errors import TiebreakError
-from tiebreak.models.interfaces import Graph
-from tiebreak.names import Scalar
-from tiebreak.reply import Answer, Reply
+from tiebreak.models.design import Graph
+from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.reply import Answer, Reply
 
 INPUTS = ("rows", "columns", "values", "order", "source", "target")  # of a network: see `interfaces.Graph`
 DRAWN = 300  # nodes of a graph that is laid out for a picture, at most
@@ -45,7 +45,7 @@ class Nodes:
 
     def load(self, name: str, data_dir: Path | None) -> GraphData:
         """The graph `name`, checked."""
-        return graphs.load(name, data_dir)
+        return graph_data.load(name, data_dir)
 
     def vocabulary(self, data: GraphData) -> dict[str, tuple[str, ...]]:
         """The names of the classes."""

@@ -23,18 +23,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak import metrics
-from tiebreak.data import alphabet, speech
-from tiebreak.data.alphabet import END, PAD, START, SYMBOLS
-from tiebreak.data.speech_data import SpeechData
+from tiebreak.data.speech import alphabet, speech_sets
+from tiebreak.data.speech.alphabet import END, PAD, START, SYMBOLS
+from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
-from tiebreak.models.interfaces import Clips
-from tiebreak.names import Scalar
-from tiebreak.reply import Answer, Reply
-from tiebreak.tasks import hearing, transcribe_exhibits
+from tiebreak.models.design import Clips
+from tiebreak.study.registry import Scalar
+from tiebreak.tasks import audio_input, similarity, transcribe_exhibits
 from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.reply import Answer, Reply
 
 MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
 
@@ -52,11 +51,11 @@ class Transcribe:
 
     def load(self, name: str, data_dir: Path | None) -> SpeechData:
         """The data set `name`, checked."""
-        return speech.load(name, data_dir)
+        return speech_sets.load(name, data_dir)
 
     def vocabulary(self, data: SpeechData) -> dict[str, tuple[str, ...]]:
         """The symbols, and what it takes to hear a sound from outside as those of training were heard."""
-        return {"symbols": tuple(SYMBOLS), **hearing.remembered(self._heard(data))}
+        return {"symbols": tuple(SYMBOLS), **audio_input.remembered(self._heard(data))}
 
     def under(self, options: Mapping[str, Scalar]) -> Transcribe:
         """The same with other options: how long clips and targets are, what the loss counts, how it decodes."""
@@ -109,14 +108,14 @@ class Transcribe:
         wanted = [_cut(row) for row in outcomes["wanted"].astype(int).tolist()]
         written = [_cut(row) for row in outcomes["written"].astype(int).tolist()]
         pairs = list(zip(wanted, written, strict=True))
-        alike = {"jaccard": metrics.jaccard, "cosine": metrics.cosine, "dl": metrics.damerau_levenshtein}
+        alike = {"jaccard": similarity.jaccard, "cosine": similarity.cosine, "dl": similarity.damerau_levenshtein}
         kept = {name: np.array([how(*pair) for pair in pairs]) for name, how in alike.items()}
         found = {name: float(values.mean()) for name, values in kept.items()}
         right, said = ([_text(each) for each in some] for some in (wanted, written))
-        words = [metrics.wer([one], [other]) for one, other in zip(right, said, strict=True)]
-        kept |= {"cer": metrics.error_rates(right, said), "wer": np.array(words)}
+        words = [similarity.wer([one], [other]) for one, other in zip(right, said, strict=True)]
+        kept |= {"cer": similarity.error_rates(right, said), "wer": np.array(words)}
         kept["loss"] = outcomes["loss"] / outcomes["symbols"]
-        found |= {"cer": metrics.cer(right, said), "wer": metrics.wer(right, said)}
+        found |= {"cer": similarity.cer(right, said), "wer": similarity.wer(right, said)}
         found["loss"] = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64))
         return found, {name: values.astype(np.float32) for name, values in kept.items()}
 
@@ -138,7 +137,7 @@ class Transcribe:
         if not given.strip():
             raise TiebreakError("no sound file was given; give the path of a WAV or FLAC file")
         start = time.perf_counter()  # before the sound is read: all that a user waits for, once there is a network
-        heard = hearing.hear(Path(given), known.vocabulary)
+        heard = audio_input.hear(Path(given), known.vocabulary)
         notes = [heard.note] if heard.note else []
         features, most = torch.from_numpy(heard.features), known.shape.frames
         if len(features) > most:
@@ -149,7 +148,7 @@ class Transcribe:
         batch = {"features": features[None], "wanted": torch.zeros(1, known.shape.length, dtype=torch.long)}
         with torch.no_grad():
             written, _ = bound.decode(network, batch)
-        notes.append(hearing.pace(time.perf_counter() - start, heard.seconds))
+        notes.append(audio_input.pace(time.perf_counter() - start, heard.seconds))
         return Reply(answers=[Answer(text=alphabet.decode(written[0].tolist()))], note="; ".join(notes))
 
     def decode(self, network: Any, batch: Split) -> tuple[Tensor, Tensor]:

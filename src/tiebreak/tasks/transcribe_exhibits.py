@@ -10,9 +10,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from tiebreak.data import alphabet
-from tiebreak.data.alphabet import END, START, SYMBOLS
-from tiebreak.data.speech_data import SpeechData
+from tiebreak.data.speech import alphabet
+from tiebreak.data.speech.alphabet import END, START, SYMBOLS
+from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.tasks.interface import Arrays, Split
 
 if TYPE_CHECKING:

@@ -13,16 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak import metrics
-from tiebreak.data import characters, pairs
-from tiebreak.data.pairs import PairData
+from tiebreak.data.pairs import characters, pair_data
+from tiebreak.data.pairs.pair_data import PairData
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
-from tiebreak.models.interfaces import END, PADDING, START, Sentences
-from tiebreak.names import Scalar
-from tiebreak.reply import Answer, Looks, Reply
+from tiebreak.models.design import END, PADDING, START, Sentences
+from tiebreak.study.registry import Scalar
+from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.reply import Answer, Looks, Reply
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
 PLAIN = "abcdefghijklmnopqrstuvwxyz .!?"  # what `characters.normalise` leaves
@@ -40,7 +40,7 @@ class Translate:
 
     def load(self, name: str, data_dir: Path | None) -> PairData:
         """The data set `name`, checked."""
-        return pairs.load(name, data_dir)
+        return pair_data.load(name, data_dir)
 
     def vocabulary(self, data: PairData) -> dict[str, tuple[str, ...]]:
         """The symbols of both languages, without the four special ones, and what the languages are called."""
@@ -106,11 +106,11 @@ class Translate:
             lengths = np.minimum(lengths, outcomes["written"].shape[1] - 1)
         written = _texts(outcomes["written"], lengths)
         wanted = _texts(outcomes["wanted"], outcomes["symbols"].astype(int) - 1)
-        errors = metrics.error_rates(wanted, written)
+        errors = similarity.error_rates(wanted, written)
         found = {
             "error": float(errors.mean()),
-            "cer": metrics.cer(wanted, written),
-            "exact": metrics.exact_match(wanted, written),
+            "cer": similarity.cer(wanted, written),
+            "exact": similarity.exact_match(wanted, written),
             "loss": float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64)),
         }
         exact = np.array([one == other for one, other in zip(wanted, written, strict=True)])

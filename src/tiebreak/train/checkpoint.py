@@ -10,9 +10,9 @@ import torch
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
-from tiebreak.runs import Run
 from tiebreak.train.step import State
 
 POSITION = "position"  # epochs and steps completed

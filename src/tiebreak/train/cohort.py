@@ -9,18 +9,19 @@ from typing import Any
 
 import torch
 
-from tiebreak import catalog, names
+from tiebreak import catalog
+from tiebreak.drive.messages import EpochDone, Job, Message, Note, RunEnded
 from tiebreak.errors import TiebreakError
-from tiebreak.names import Scalar
+from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
-from tiebreak.runs import Run
 from tiebreak.streams import stream
+from tiebreak.study import registry
+from tiebreak.study.registry import Scalar
 from tiebreak.train import checkpoint
-from tiebreak.train.fused import Fused
+from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
-from tiebreak.train.messages import EpochDone, Job, Message, Note, RunEnded
 from tiebreak.train.step import State, initial_state
-from tiebreak.train.together import Together, Trainer, Work
+from tiebreak.train.trainer import Together, Trainer, Work
 
 
 @lru_cache(maxsize=1)
@@ -33,14 +34,14 @@ def begin(job: Job, runs: list[Run] | None = None) -> Work:
     runs = runs or [Run.model_validate(content) for content in job.runs]
     first = runs[0]
     task = catalog.TASKS[first.task].under(first.options)
-    known = names.TASKS[first.task].options
+    known = registry.TASKS[first.task].options
     reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
     data = _load(first.task, reading, first.data, job.data_dir)
     if data.checksum != first.checksum:
         raise TiebreakError(
             f"data set {first.data} changed since the plan was made; start again in another --out folder"
         )
-    design = catalog.find_design(first.design, job.designs_from, names.TASKS[first.task].family)
+    design = catalog.find_design(first.design, job.designs_from, registry.TASKS[first.task].family)
     device = torch.device(job.device)
     if device.type == "cuda":  # the same whatever the strategy; recorded with every run
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job.precision == "tf32"

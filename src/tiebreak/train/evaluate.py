@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.layers.carry import carry_on, from_zeros
-from tiebreak.names import Scalar
+from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 
 Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[Any]]]  # metrics, and an outcome per example

@@ -13,11 +13,11 @@ from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.batchnorm import weigh_rows
+from tiebreak.layers.buffer_updates import fresh_buffers, renewing
 from tiebreak.layers.dropout import keyed, step_keys
-from tiebreak.layers.fresh import fresh_buffers, renewing
-from tiebreak.names import Scalar
-from tiebreak.runs import Run
+from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
+from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
 from tiebreak.train.optim import per_step, update

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.study import Schedule
+from tiebreak.study.schema import Schedule
 
 
 def factors(schedule: Schedule, epoch: int, steps: int, epochs: int) -> npt.NDArray[np.float64]:

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from tiebreak.layers.batchnorm import BatchNorm
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import Dropout, Keyed, dropouts
-from tiebreak.names import HYPERS
-from tiebreak.runs import Run
+from tiebreak.plan.runs import Run
+from tiebreak.study.registry import HYPERS
 from tiebreak.tasks.interface import Hypers, Network, Split, Task
 from tiebreak.train.optim import OF_A_PASS, Kind, Slots, empty_slots
 

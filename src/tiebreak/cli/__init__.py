@@ -1,0 +1,1 @@
+"""The command line: `app` holds the commands, the other modules what they call."""

@@ -1,0 +1,1 @@
+"""Graphs whose nodes are classified."""

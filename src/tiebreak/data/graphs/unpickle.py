@@ -1,0 +1,169 @@
+"""Arrays and sparse matrices out of pickles that nobody vouches for.
+
+A pickle is a program, and unpickling runs it. Here it runs three times fenced:
+
+1. The file is small, and its operations are read without being run: only those that build numbers, text, lists, tuples
+   and dictionaries, and that name one of `NAMES`, are let through.
+2. What it names is never imported. In the place of numpy's, scipy's and collections' constructors it gets classes made
+   for this one file, which write down how they were called and do nothing.
+3. What was written down is checked, and only then becomes an array: numpy's and scipy's own `__setstate__`, which
+   believe every word about memory, are not called either.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import pickletools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiebreak.data.graphs.graph_parts import Matrix, sparse_rows
+from tiebreak.data.images.image_files import printable
+from tiebreak.errors import TiebreakError
+
+LIMIT_BYTES = 64 << 20  # of one file; Cora's largest has a quarter of a megabyte
+ARRAY, DTYPE, MATRIX, LISTS, OTHER = "array", "dtype", "matrix", "lists", "other"
+NAMES: Mapping[str, str] = {  # what a file may name, by the versions of Python, numpy and scipy that wrote it
+    "numpy.core.multiarray _reconstruct": ARRAY,
+    "numpy._core.multiarray _reconstruct": ARRAY,
+    "numpy ndarray": OTHER,
+    "numpy dtype": DTYPE,
+    "scipy.sparse.csr csr_matrix": MATRIX,
+    "scipy.sparse._csr csr_matrix": MATRIX,
+    "collections defaultdict": LISTS,
+    "__builtin__ list": OTHER,
+    "builtins list": OTHER,
+}
+PUTS = {"PUT", "BINPUT", "LONG_BINPUT"}
+OPERATIONS = PUTS | {
+    *("PROTO", "STOP", "GLOBAL", "REDUCE", "NEWOBJ", "BUILD", "MARK", "GET", "BINGET", "LONG_BINGET"),
+    *("NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"),
+    *("BINSTRING", "SHORT_BINSTRING", "BINUNICODE", "BINBYTES", "SHORT_BINBYTES"),
+    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
+    *("EMPTY_DICT", "SETITEM", "SETITEMS"),
+}
+DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
+
+
+class _Written(dict[Any, Any]):
+    """Something as the file describes it: how it was made, its state, and its items. Nothing of it is believed yet."""
+
+    kind = OTHER
+    state: Any = None
+
+    def __new__(cls, *arguments: object) -> _Written:
+        written = super().__new__(cls)
+        written.arguments = arguments
+        return written
+
+    def __init__(self, *arguments: object) -> None:
+        self.arguments = arguments
+
+    def __setstate__(self, state: object) -> None:
+        self.state = state
+
+
+class _Fenced(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> type[_Written]:
+        """A new class for every name of every file, so that no file can leave anything behind."""
+        return type(name, (_Written,), {"kind": NAMES[f"{module} {name}"]})
+
+
+def read_array(path: Path) -> NDArray[Any]:
+    """The numpy array in a file."""
+    return _array(printable(path), _read(path))
+
+
+def read_matrix(path: Path) -> Matrix:
+    """The scipy matrix in compressed rows in a file."""
+    where, written = printable(path), _read(path)
+    state = _made(where, written, MATRIX).state
+    if not isinstance(state, dict) or not {"data", "indices", "indptr", "_shape"} <= state.keys():
+        raise TiebreakError(f"{where}: the sparse matrix in it lacks data, indices, indptr or a shape")
+    data, indices, indptr = (_array(where, state[key], ndim=1) for key in ("data", "indices", "indptr"))
+    if indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+        raise TiebreakError(f"{where}: the sparse matrix in it has places that are not integers")
+    return sparse_rows(where, data, indices, indptr, _shape(where, state["_shape"]))
+
+
+def read_lists(path: Path) -> dict[int, list[int]]:
+    """The dictionary of lists of whole numbers in a file: the neighbours of each node."""
+    where, written = printable(path), _read(path)
+    lists = written if type(written) is dict else _made(where, written, LISTS)
+    for key, values in lists.items():
+        if type(key) is not int or type(values) is not list or not all(type(value) is int for value in values):
+            raise TiebreakError(f"{where}: not a dictionary of lists of nodes, at {str(key)[:40]!r}")
+    return dict(lists)
+
+
+def _read(path: Path, limit: int = LIMIT_BYTES) -> object:
+    where = printable(path)
+    try:
+        if (size := path.stat().st_size) > limit:
+            raise TiebreakError(f"{where}: {size:,} bytes; a pickle of more than {limit:,} is not read")
+        content = path.read_bytes()
+    except OSError as error:
+        raise TiebreakError(f"{where}: cannot be read: {error.strerror}") from None
+    try:
+        _check_operations(where, content)
+        return _Fenced(io.BytesIO(content), encoding="latin1").load()
+    except TiebreakError:
+        raise
+    except Exception as error:  # a damaged pickle can raise anything
+        reason = " ".join(str(error).split())[:120] or type(error).__name__
+        raise TiebreakError(f"{where}: not a whole pickle ({reason}); get the file again") from None
+
+
+def _check_operations(where: str, content: bytes) -> None:
+    for operation, argument, _ in pickletools.genops(content):
+        if operation.name == "GLOBAL" and argument not in NAMES:
+            raise TiebreakError(
+                f"{where}: names {'.'.join(str(argument).split())[:80]!r}; only numpy and scipy arrays are read from a "
+                "pickle, and nothing in it was run: do not trust this file"
+            )
+        if operation.name not in OPERATIONS:
+            raise TiebreakError(f"{where}: uses the pickle operation {operation.name}, which arrays do not need")
+        if operation.name in PUTS and int(str(argument)) > len(content):  # a table of that length would be made
+            raise TiebreakError(f"{where}: claims more objects than it has bytes; get the file again")
+
+
+def _made(where: str, written: object, kind: str) -> _Written:
+    if not isinstance(written, _Written) or written.kind != kind:
+        raise TiebreakError(f"{where}: holds no {kind}")
+    return written
+
+
+def _shape(where: str, shape: object) -> tuple[int, ...]:
+    if not isinstance(shape, tuple) or not all(type(side) is int and side >= 0 for side in shape) or len(shape) > 2:
+        raise TiebreakError(f"{where}: an array in it has no proper shape")
+    return shape
+
+
+def _array(where: str, written: object, ndim: int | None = None) -> NDArray[Any]:
+    """The array that was written down, if its bytes are as many as its shape and type say."""
+    state = _made(where, written, ARRAY).state
+    if not isinstance(state, tuple) or len(state) != 5:
+        raise TiebreakError(f"{where}: an array in it is incomplete")
+    shape, dtype, raw = _shape(where, state[1]), _dtype(where, state[2]), state[4]
+    if isinstance(raw, str):  # bytes of Python 2
+        raw = raw.encode("latin1")
+    if not isinstance(raw, bytes) or len(raw) != math.prod(shape) * dtype.itemsize:
+        raise TiebreakError(f"{where}: an array in it claims shape {shape} of {dtype}, which its bytes do not fill")
+    if ndim is not None and len(shape) != ndim:
+        raise TiebreakError(f"{where}: an array in it has shape {shape}; expected {ndim} dimensions")
+    array = np.frombuffer(raw, dtype).reshape(shape, order="F" if state[3] is True else "C")
+    return array.astype(dtype.newbyteorder("="))
+
+
+def _dtype(where: str, written: object) -> np.dtype[Any]:
+    made = _made(where, written, DTYPE)
+    name, order = made.arguments[:1], made.state[1:2] if isinstance(made.state, tuple) else ("=",)
+    if len(name) != 1 or name[0] not in DTYPES or order not in (("<",), (">",), ("|",), ("=",)):
+        raise TiebreakError(f"{where}: an array in it is not of plain numbers")
+    return np.dtype(name[0]).newbyteorder(order[0])

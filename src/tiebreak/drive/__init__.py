@@ -1,0 +1,1 @@
+"""From a plan to records: jobs, worker processes, and the one writer of the store."""

@@ -1,0 +1,1 @@
+"""Kernels that run on a GPU, written in Triton."""

@@ -1,0 +1,218 @@
+"""What a family of designs looks like from outside: the shapes it is built for and how it is called."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.batchnorm import swap_batchnorm
+from tiebreak.layers.dropout import swap_dropout
+from tiebreak.study.registry import Scalar
+
+PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabulary of sentences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Images:
+    """What a classifier is built for: images [B, channels, height, width] in, logits [B, classes] out."""
+
+    channels: int
+    height: int
+    width: int
+    classes: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        return (torch.zeros(batch, self.channels, self.height, self.width),)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentences:
+    """What a translator is built for: source [B, S] and target [B, T] as symbols, logits [B, T, targets] out.
+
+    Both vocabularies begin with padding 0, start 1, end 2 and unknown 3. The target that a network sees begins with
+    start; what it gives at each place is about the symbol after it.
+    """
+
+    sources: int  # symbols, the four special ones included
+    targets: int
+    source_length: int
+    target_length: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        lengths = (self.source_length, self.target_length)
+        source, target = (torch.ones(batch, length, dtype=torch.long) for length in lengths)
+        return source, target
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.target_length, self.targets)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """What a node classifier is built for: a whole graph in, logits [nodes, classes] out, whatever is asked.
+
+    A network is called with rows, columns, values and order [entries], source and target [edges]. Feature `columns` of
+    node `rows` is `values`, all others are 0; entries are sorted by row, and `order` sorts them by column. An edge
+    leads from `source` to `target`, both ways, sorted by target; there are no loops.
+    """
+
+    nodes: int
+    features: int
+    classes: int
+    edges: int  # each counted both ways
+    entries: int  # features that are not 0
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with: a graph of these sizes. Whatever the batch, it is the whole graph."""
+        each, both = torch.arange(self.entries), torch.arange(self.edges)
+        columns = each % self.features
+        features = (each * self.nodes // max(1, self.entries), columns, torch.ones(self.entries), columns.argsort())
+        return *features, both % self.nodes, both * self.nodes // max(1, self.edges)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (self.nodes, self.classes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """What a language model is built for: tokens [B, S, T] in, logits [B, S, T, words] for the token after each out.
+
+    An example is a window of T tokens of S streams that are read side by side; the next example goes on where it ends.
+    What a network carries from one to the next is a `Carry`. B is 1 in training, see `tiebreak.layers.carry`.
+    """
+
+    words: int
+    streams: int
+    window: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        return (torch.ones(batch, self.streams, self.window, dtype=torch.long),)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.streams, self.window, self.words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clips:
+    """What a recogniser is built for: features [B, frames, mels] and symbols [B, length], logits [B, length, symbols].
+
+    Its third input, frames [B], says how many frames of each row are sound; a network is called without it where
+    the padding counts as sound. Symbols are those of `tiebreak.data.speech.alphabet`: start 0, end 1, padding 2.
+    """
+
+    mels: int
+    frames: int
+    symbols: int = 35
+    length: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """What a network is called with."""
+        given, frames = torch.zeros(batch, self.length, dtype=torch.long), torch.full((batch,), self.frames)
+        return torch.zeros(batch, self.frames, self.mels), given, frames
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of what it should give."""
+        return (batch, self.length, self.symbols)
+
+
+Shape = Images | Sentences | Clips | Words | Graph
+SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Clips] | type[Words] | type[Graph]] = {  # by family
+    "classifier": Images,
+    "translator": Sentences,
+    "recogniser": Clips,
+    "language": Words,
+    "node-classifier": Graph,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """One network: its family, and the class (or function) that builds it from the task's shape and its options."""
+
+    name: str
+    family: str
+    build: Callable[..., nn.Module]
+    text_hash: str = ""  # of the user's file that the design comes from
+
+    def network(self, shape: Shape, options: Mapping[str, Scalar], key: int) -> nn.Module:
+        """A freshly initialised network. Constructors draw from the global generator: it is forked and keyed."""
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(key)
+            network = self.build(shape, **options) if not self.text_hash else self._build_theirs(shape, options)
+        if self.text_hash:
+            swap_dropout(network)
+            swap_batchnorm(network)
+            check_output(self.name, network, shape)
+        return network
+
+    def _build_theirs(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:
+        try:
+            network = self.build(shape, **options)
+        except Exception as error:  # theirs, whatever it is
+            raise TiebreakError(
+                f"design {self.name!r}: {type(error).__name__}: {' '.join(str(error).split())}"
+            ) from error
+        if not isinstance(network, nn.Module):
+            raise TiebreakError(f"design {self.name!r}: should build an nn.Module, not {type(network).__name__}")
+        return network
+
+    def source(self) -> str:
+        """A hash of the code that defines the design: its class and base classes, without comments and docstrings.
+
+        For a user's design it is the hash of the whole file, since anything in it may matter.
+        """
+        if self.text_hash:
+            return self.text_hash
+        parts: tuple[Any, ...] = inspect.getmro(self.build) if inspect.isclass(self.build) else (self.build,)
+        own = [part for part in parts if not part.__module__.startswith(("torch", "builtins", "typing"))]
+        return hashlib.sha256("\n".join(_code(part) for part in own).encode()).hexdigest()[:20]
+
+
+def check_output(name: str, network: nn.Module, shape: Shape) -> None:
+    """Refuse a user's network that is not of its family, with what it gave and what it should have given."""
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise TiebreakError(f"design {name!r}: has no parameters to train")
+    mode = network.training
+    with torch.no_grad():
+        logits = network.eval()(*shape.inputs(2))
+    network.train(mode)
+    given = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if given != shape.output(2):
+        raise TiebreakError(
+            f"design {name!r}: gave {given} for 2 examples, should give logits of shape {shape.output(2)}"
+        )
+
+
+def _code(part: Any) -> str:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(part)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return _written(tree)
+
+
+def _written(part: object) -> str:
+    """A syntax tree as text, the same for every version of Python: later ones have more fields, mostly empty."""
+    if isinstance(part, ast.AST):
+        fields = [(name, value) for name, value in ast.iter_fields(part) if value is not None and value != []]
+        return f"{type(part).__name__}({', '.join(f'{name}={_written(value)}' for name, value in fields)})"
+    return f"[{', '.join(map(_written, part))}]" if isinstance(part, list) else repr(part)

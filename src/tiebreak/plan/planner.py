@@ -1,0 +1,247 @@
+"""From a study to a plan: every run, its identity, what it costs, and whether the arms compete on equal terms.
+
+Only `make_plan` and `predict` import torch, and only when called: a stored plan is reused while study, code and data
+are unchanged, so that asking again about a finished study is quick.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+
+from tiebreak.cost import formulas
+from tiebreak.data import families
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.resolve import complete, hypers, task_options
+from tiebreak.plan.runs import (
+    PLAN_FILE,
+    DataSummary,
+    Plan,
+    PlannedArm,
+    Run,
+    cohort_names,
+    cohorts,
+    digest,
+    evaluation_key,
+    run_key,
+)
+from tiebreak.plan.terms import equal_terms, warnings
+from tiebreak.study import registry
+from tiebreak.study.design_file import file_hash
+from tiebreak.study.schema import Arm, Study
+
+COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
+UPDATE_SHARE = 1.2  # predictions: a step's update and bookkeeping on top of its forward and backward pass
+SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2}  # tensors that a rule keeps for each parameter; SGD's is momentum's
+PROCESS_BYTES = 350e6  # predictions: a process that has imported torch
+
+
+def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
+    """The folder's plan if it still belongs to this study, code and data; a new one otherwise."""
+    inputs = plan_inputs(study, data_dir)
+    if (folder / PLAN_FILE).is_file():
+        try:
+            stored = Plan.read(folder)
+        except TiebreakError:
+            return make_plan(study, data_dir)  # an old or damaged plan is replaced: it can be made again at any time
+        if stored.inputs == inputs:
+            return stored
+    return make_plan(study, data_dir)
+
+
+def plan_inputs(study: Study, data_dir: Path | None) -> str:
+    """A digest of all that a plan is made of: the study, our code, the data."""
+    own = file_hash(Path(study.designs_from)) if study.designs_from is not None else ""
+    return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study, data_dir)])
+
+
+def data_checksum(study: Study, data_dir: Path | None) -> str:
+    """The checksum of the study's data, found without loading it."""
+    return families.checksum(registry.TASKS[study.task].family, study.data, data_dir)
+
+
+@cache
+def _code_digest() -> str:
+    hasher = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        hasher.update(path.read_bytes())
+    return hasher.hexdigest()
+
+
+def make_plan(study: Study, data_dir: Path | None) -> Plan:
+    """Every run that the study needs. Builds each design once, to count; trains nothing."""
+    from tiebreak import catalog
+
+    first = task_options(study, study.arms[0])
+    task = catalog.TASKS[study.task].under(first)
+    data = task.load(study.data, data_dir)
+    synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
+    runs: dict[str, Run] = {}
+    arms, deaf = [], {}
+    for arm in study.arms:
+        shape = task.under(task_options(study, arm)).shape(data)
+        planned, own, heard = _plan_arm(study, arm, data.checksum, shape)
+        arms.append(planned)
+        if not heard:
+            deaf[arm.design] = f"{arm.design}: what it gives does not depend on its input; look for the bug"
+        for identity, run in own.items():
+            shared = runs.get(identity, run)
+            evaluations = tuple(
+                {evaluation_key(item): item for item in (*shared.evaluations, *run.evaluations)}.values()
+            )
+            runs[identity] = shared.model_copy(update={"evaluations": evaluations})
+    return Plan(
+        study=study.name,
+        inputs=plan_inputs(study, data_dir),
+        data=DataSummary(
+            name=data.name,
+            checksum=data.checksum,
+            official=data.official,
+            sizes=task.sizes(data, first),
+            licence=data.licence,
+            citation=data.citation,
+            vocabulary=task.vocabulary(data),
+            synthetic=synthetic,
+        ),
+        designs_from=study.designs_from,
+        arms=tuple(arms),
+        runs=runs,
+        terms=equal_terms(study, arms),
+        warnings=(*warnings(study, data.official, synthetic), *deaf.values()),
+    )
+
+
+def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run], bool]:
+    """The arm, its runs, and whether its network uses its input: asked of a user's own; a test asks it of ours."""
+    from tiebreak import catalog
+    from tiebreak.cost import measure
+    from tiebreak.models.fusibility import why_not
+    from tiebreak.models.input_sensitivity import ignores_input
+
+    design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
+    own = arm.design not in registry.DESIGNS
+    build = dict(arm.build) if own else complete(registry.DESIGNS[arm.design].options, arm.build)
+    evaluation = {
+        key: value
+        for key, value in arm.evaluation.items()
+        if value != registry.TASKS[study.task].evaluation[key].default
+    }
+    source, options = design.source(), task_options(study, arm)
+    runs: dict[str, Run] = {}
+    keys: dict[str, str] = {}
+    for setting in study.settings():
+        for seed in range(study.seeds):
+            run = Run(
+                design=arm.design,
+                source=source,
+                build=build,
+                task=study.task,
+                options=options,
+                data=study.data,
+                checksum=checksum,
+                optimiser=study.rule(arm),
+                hypers=hypers(study, arm, setting),
+                setting=setting,
+                seed=seed,
+                epochs=study.epochs(arm),
+                batch=study.budget.batch,
+                comparability=COMPARABILITY,
+                evaluations=(evaluation,),
+            )
+            runs[run.identity] = run
+            keys[run_key(setting, seed)] = run.identity
+    network = design.network(shape, build, 0)  # type: ignore[arg-type]
+    planned = PlannedArm(
+        name=arm.name,
+        design=arm.design,
+        evaluation=evaluation_key(evaluation),
+        runs=keys,
+        parameters=measure.parameters(network),
+        flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
+        cannot_fuse=why_not(network, shape),  # type: ignore[arg-type]
+        shape=asdict(shape),  # type: ignore[call-overload]
+    )
+    return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class PlannedCohort:
+    """Runs that can be trained as one computation, and the bytes that one of them needs while it is trained."""
+
+    name: str
+    runs: int
+    parameters: int
+    run_bytes: int
+    cannot_fuse: str  # why they are trained one after the other
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What training would take: seconds by arm (a shared run counts for the first), and bytes of memory.
+
+    `process_bytes` are those of one worker with the data, without any run; a probe checks before training what fits.
+    """
+
+    seconds: dict[str, float]
+    cohorts: list[PlannedCohort]
+    process_bytes: float
+
+
+def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
+    """From a few timed steps of every design on zeros. Rough: a factor of two is normal."""
+    import torch
+
+    from tiebreak import catalog
+    from tiebreak.cost import measure
+    from tiebreak.models.design import SHAPES
+
+    torch.set_num_threads(1)
+    first = next(iter(plan.runs.values()))
+    task = catalog.TASKS[first.task].under(first.options)
+    data = task.load(first.data, data_dir)
+    make_shape = SHAPES[registry.TASKS[first.task].family]
+    seconds: dict[str, float] = {}
+    counted: set[str] = set()
+    for arm in plan.arms:
+        run = plan.runs[next(iter(arm.runs.values()))]
+        shape = make_shape(**arm.shape)
+        network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
+        step = measure.step_seconds(network, shape, first.batch)
+        steps = -(-task.sizes(data, run.options)["train"] // first.batch)
+        own = set(arm.runs.values()) - counted
+        counted |= own
+        epochs = sum(plan.runs[identity].epochs for identity in own)
+        seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
+    shape = make_shape(**plan.arms[0].shape)
+    one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
+    tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
+    return Prediction(seconds, _cohorts(plan), PROCESS_BYTES + 2 * tensors)
+
+
+def _cohorts(plan: Plan) -> list[PlannedCohort]:
+    from tiebreak import catalog
+    from tiebreak.cost import measure
+    from tiebreak.models.design import SHAPES
+
+    arms = {identity: arm for arm in plan.arms for identity in arm.runs.values()}
+    groups = cohorts(plan.runs.values())
+    found = []
+    for key, name in cohort_names(groups).items():
+        run = groups[key][0]
+        shape = SHAPES[registry.TASKS[run.task].family](**arms[run.identity].shape)
+        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
+        parameters = measure.parameters(network)
+        activations = measure.activation_bytes(network, shape, run.batch)
+        slots = SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
+        found.append(
+            PlannedCohort(
+                name=name,
+                runs=len(groups[key]),
+                parameters=parameters,
+                run_bytes=formulas.run_bytes(parameters, slots, activations),
+                cannot_fuse=arms[run.identity].cannot_fuse,
+            )
+        )
+    return found

@@ -1,0 +1,36 @@
+"""What a run gets: the options and hyper-parameters of an arm, every default filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tiebreak.study import registry
+from tiebreak.study.registry import Option, Scalar
+from tiebreak.study.schema import Arm, Study
+
+
+def complete(known: Mapping[str, Option], given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Every option, the given ones over the defaults."""
+    return {name: given.get(name, option.default) for name, option in known.items()}
+
+
+def task_options(study: Study, arm: Arm) -> dict[str, Scalar]:
+    """The arm's task options: defaults, then the protocol's, then the study's, then the arm's own."""
+    task = registry.TASKS[study.task]
+    protocol = task.protocols[arm.protocol or study.protocol].options
+    return complete(task.options, {**protocol, **study.options, **arm.options})
+
+
+def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, float | None]:
+    """Every hyper-parameter of a run: defaults, then the study's, the arm's, the setting's."""
+    defaults = {name: hyper.default for name, hyper in registry.HYPERS.items()}
+    return {**defaults, **study.fixed, **arm.fixed, **setting}
+
+
+def comparison_count(study: Study) -> int:
+    """How many comparisons Holm's correction counts.
+
+    A best-setting question counts once per other setting, an order of metrics once for each two neighbours.
+    """
+    many = {"setting": len(study.settings()) - 1}
+    return sum(len(item.metrics) - 1 if item.kind == "order" else many.get(item.kind, 1) for item in study.comparisons)

@@ -1,0 +1,199 @@
+"""A plan: every run that a study needs, with the identity under which its results are kept. Frozen, no torch."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.study import parsing
+from tiebreak.study.registry import Scalar, is_path
+from tiebreak.study.schema import Optimiser, Strict, setting_label
+
+PLAN_FILE = "plan.json"
+APART = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what the runs of a cohort may differ in
+
+
+def digest(content: Any) -> str:
+    """A short name for content: the first 20 hex digits of the sha256 of its canonical JSON."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+class Run(Strict):
+    """One training: everything that determines its numbers, and how the trained network is evaluated.
+
+    `identity` names the run by content. `trajectory` leaves the number of epochs out where the schedule does not
+    depend on it, so that a longer run continues a shorter one.
+    """
+
+    design: str
+    source: str  # hash of the design's source
+    build: dict[str, Scalar]
+    task: str
+    options: dict[str, Scalar]  # complete: the protocol's and the arm's
+    data: str
+    checksum: str
+    optimiser: Optimiser
+    hypers: dict[str, float | None]  # complete; None leaves it to the design
+    setting: dict[str, float]
+    seed: int
+    epochs: int
+    batch: int
+    comparability: int
+    evaluations: tuple[dict[str, Scalar], ...]  # not part of the identity
+
+    model_config = ConfigDict(strict=False)  # lists of a JSON file become tuples
+
+    @property
+    def trajectory(self) -> str:
+        """The identity of the path through parameter space, however far it is followed."""
+        content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
+        if is_path(self.data):  # the checksum says what it is; moving the folder changes nothing
+            del content["data"]
+        if self.optimiser.schedule.depends_on_budget():
+            content["epochs"] = self.epochs
+        return digest(content)
+
+    @property
+    def identity(self) -> str:
+        """The name under which the run's results are kept."""
+        return digest([self.trajectory, self.epochs])
+
+    @property
+    def cohort(self) -> str:
+        """The runs that it can be trained with as one computation, since only numbers differ: their common name."""
+        content = self.model_dump(mode="json", exclude=APART)
+        if is_path(self.data):
+            del content["data"]
+        return digest(content)
+
+    @property
+    def label(self) -> str:
+        """How the run is called in messages."""
+        return f"{self.design} {setting_label(self.setting)} seed {self.seed}"
+
+
+def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
+    """The name of one way to evaluate: `default`, or its options."""
+    return " ".join(f"{key}={evaluation[key]}" for key in sorted(evaluation)) or "default"
+
+
+def cohorts(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """The runs by cohort, in the order given."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(run.cohort, []).append(run)
+    return found
+
+
+def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
+    """What cohorts are called: their design, with the options in which cohorts of one design differ."""
+    first = {key: runs[0] for key, runs in groups.items()}
+    found = {}
+    for key, run in first.items():
+        own = _told_apart(run)
+        others = [_told_apart(other) for other in first.values() if other.design == run.design]
+        apart = [name for name in own if any(other.get(name) != own[name] for other in others)]
+        found[key] = " ".join([run.design, *(f"{name}={own[name]}" for name in apart)])
+    return found
+
+
+def _told_apart(run: Run) -> dict[str, Scalar]:
+    """What a reader can tell cohorts of one design by."""
+    rule = {"optimiser": run.optimiser.kind, "schedule": run.optimiser.schedule.kind}
+    return {**run.build, **run.options, "batch": run.batch, **rule}
+
+
+class PlannedArm(Strict):
+    """An arm's share of the plan."""
+
+    name: str
+    design: str
+    evaluation: str
+    runs: dict[str, str]  # "setting label/seed" -> identity
+    parameters: int
+    flops: int | None  # multiply-adds times two for one example; None: unknown
+    cannot_fuse: str = ""  # why its runs are trained one after the other
+    shape: dict[str, int] = Field(default_factory=dict)  # what its design is built for
+
+    def run(self, setting: Mapping[str, float], seed: int) -> str:
+        """The identity of the arm's run at a setting and a seed."""
+        return self.runs[run_key(setting, seed)]
+
+    def fits(self, key: str, run: Run | None) -> bool:
+        """Whether the run is one that the arm can have under this key."""
+        if run is None or run.design != self.design or run_key(run.setting, run.seed) != key:
+            return False
+        return self.evaluation in map(evaluation_key, run.evaluations)
+
+
+def run_key(setting: Mapping[str, float], seed: int) -> str:
+    """The key of `PlannedArm.runs`."""
+    return f"{setting_label(setting)}/{seed}"
+
+
+class Term(Strict):
+    """One of the equal terms: what was held equal, whether it is, and what it is."""
+
+    name: str
+    equal: bool
+    value: str
+
+
+class DataSummary(Strict):
+    """The data as it was found."""
+
+    name: str
+    checksum: str
+    official: bool | None  # None: no published checksum to compare with
+    sizes: dict[str, int]
+    licence: str
+    citation: str
+    vocabulary: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(
+        default_factory=dict
+    )  # such as classes
+    synthetic: bool = False  # speech that nobody said
+
+
+class Plan(Strict):
+    """What will be trained, on what, on which equal terms."""
+
+    study: str
+    inputs: str  # digest of study, code and data: the plan is valid while they are unchanged
+    data: DataSummary
+    designs_from: str | None = None  # the user's Python file
+    arms: tuple[PlannedArm, ...]
+    runs: dict[str, Run]
+    terms: tuple[Term, ...]
+    warnings: tuple[str, ...] = ()
+
+    model_config = ConfigDict(strict=False)
+
+    def arm(self, name: str) -> PlannedArm:
+        """The planned arm called `name`."""
+        return next(arm for arm in self.arms if arm.name == name)
+
+    @classmethod
+    def read(cls, folder: Path) -> Plan:
+        """The plan of a results folder, every identity computed anew and compared."""
+        path = folder / PLAN_FILE
+        if not path.is_file():
+            raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+        try:
+            plan = cls.model_validate_json(files.read_text(path))
+        except ValidationError as error:
+            raise TiebreakError(f"{path}: {parsing.explain(error)}; run the study again to rewrite it") from None
+        for identity, run in plan.runs.items():
+            if run.identity != identity:
+                raise TiebreakError(f"{path}: run {identity} was changed by hand: its content is {run.identity}")
+        for arm in plan.arms:
+            if not all(arm.fits(key, plan.runs.get(identity)) for key, identity in arm.runs.items()):
+                raise TiebreakError(f"{path}: the runs of arm {arm.name!r} were changed by hand")
+        return plan

@@ -1,0 +1,1 @@
+"""What a report shows of trained runs beyond numbers."""

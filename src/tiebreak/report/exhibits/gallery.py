@@ -1,0 +1,176 @@
+"""The exhibits of a study as the templates read them: words and tables for both, pictures for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tiebreak.report import formatting
+from tiebreak.report.evidence import Evidence
+from tiebreak.report.exhibits import (
+    breakdown,
+    confusion,
+    exhibit_figures,
+    graph_drawing,
+    heatmaps,
+    inline_images,
+    prepared,
+    samples,
+)
+from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
+from tiebreak.report.figures import agreement
+from tiebreak.report.figures.drawing import Legend
+
+EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
+MOST_MATRICES = 6
+MOST_BLOCKS, MOST_MAPS = 6, 8  # arms, and maps of one image
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveTable:
+    """One kind of move in numbers: a row for each arm, a column for each amount."""
+
+    title: str
+    amounts: Sequence[str]
+    rows: Sequence[tuple[str, str, Sequence[str]]]  # arm, seeds, accuracies
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConfusionWords:
+    """The most frequent confusions of an arm."""
+
+    arm: str
+    index: int
+    seeds: str
+    often: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """A test image and the answers below it."""
+
+    address: str
+    example: Example
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapRow:
+    """An input image beside its maps."""
+
+    address: str
+    truth: str
+    maps: Sequence[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapBlock:
+    """The first layer of one run."""
+
+    index: int
+    title: str
+    rows: Sequence[MapRow]
+
+
+def content(evidence: Evidence) -> dict[str, Any]:
+    """What the exhibits say, without pictures."""
+    matrices = confusion.confusions(evidence)
+    moves = prepared.robustness(evidence)
+    return {
+        "robustness": [_table(move) for move in moves],
+        "move_legend": _legend(evidence, moves),
+        "examples": prepared.examples(evidence),
+        "confusions": [
+            ConfusionWords(arm=item.arm, index=item.index, seeds=str(item.seeds), often=item.most_frequent())
+            for item in matrices
+        ],
+        "confusion_examples": max((item.examples for item in matrices), default=0),
+        "activations": prepared.activations(evidence),
+        "shared": _shared(evidence),
+        **agreement.content(evidence),
+        **samples.content(evidence),
+        **heatmaps.content(evidence),
+        **breakdown.content(evidence),
+        **graph_drawing.content(evidence),
+    }
+
+
+def drawn(evidence: Evidence) -> dict[str, Any]:
+    """The pictures of the page."""
+    moves = prepared.robustness(evidence)
+    within = exhibit_figures.limits(moves) if moves else (0.0, 1.0)
+    matrices = confusion.confusions(evidence)[:MOST_MATRICES]
+    largest = max((item.largest for item in matrices), default=0.0)
+    shown = prepared.examples(evidence)
+    addresses = inline_images.addresses([example.image for example in shown], budget=EXAMPLE_BUDGET)
+    return {
+        "move_panels": [exhibit_figures.robustness_panel(move, within=within) for move in moves],
+        "confusion_panels": [
+            exhibit_figures.confusion_matrix(item, name=f"confusion-{number}", largest=largest)
+            for number, item in enumerate(matrices)
+        ],
+        "confusion_wide": any(len(item.names) > exhibit_figures.NUMBERED for item in matrices),
+        "confusion_largest": formatting.share(largest) if largest else "",
+        "cards": [Card(address=image, example=example) for image, example in zip(addresses, shown, strict=True)],
+        "map_blocks": _blocks(prepared.activations(evidence)[:MOST_BLOCKS]),
+        **agreement.drawn(evidence),
+        **heatmaps.drawn(evidence),
+        **breakdown.drawn(evidence),
+        **graph_drawing.drawn(evidence),
+    }
+
+
+def _table(move: Move) -> MoveTable:
+    amounts = sorted({point.x for line in move.lines for point in line.points})
+    rows = []
+    for line in move.lines:
+        means = {point.x: formatting.score(point.mean) for point in line.points}
+        seeds = min(point.n for point in line.points)
+        rows.append((line.arm, str(seeds), [means.get(amount, formatting.MISSING) for amount in amounts]))
+    return MoveTable(title=move.quantity, amounts=[f"{amount:g}" for amount in amounts], rows=rows)
+
+
+def _legend(evidence: Evidence, moves: Sequence[Move]) -> list[Legend]:
+    """Every arm that is drawn, with its least number of seeds."""
+    seeds: dict[tuple[int, str], int] = {}
+    for line in (line for move in moves for line in move.lines):
+        least = min(point.n for point in line.points)
+        seeds[line.index, line.arm] = min(least, seeds.get((line.index, line.arm), least))
+    planned = evidence.study.seeds
+    return [
+        Legend(index=index, text=f"{arm}: n = {least} of {planned} seeds")
+        for (index, arm), least in sorted(seeds.items())
+    ]
+
+
+def _shared(evidence: Evidence) -> str:
+    """Which arms are not drawn a second time, in words."""
+    if not evidence.shared:
+        return ""
+    arms, owners = list(evidence.shared), list(dict.fromkeys(evidence.shared.values()))
+    verb = "shares" if len(arms) == 1 else "share"
+    return f"{formatting.listed(arms)} {verb} the runs of {formatting.listed(owners)} and would look the same."
+
+
+def _blocks(found: Sequence[Activations]) -> list[MapBlock]:
+    rows = [row for item in found for row in item.rows]
+    images = [image for row in rows for image in (row.image, *inline_images.brightness(row.maps[:MOST_MAPS]))]
+    addresses = iter(inline_images.addresses(images, budget=MAP_BUDGET))
+    blocks = []
+    for item in found:
+        seen = [_map_row(row, addresses) for row in item.rows]
+        blocks.append(MapBlock(index=item.index, title=_title(item), rows=seen))
+    return blocks
+
+
+def _map_row(row: Maps, addresses: Iterator[str]) -> MapRow:
+    image, *maps = [next(addresses) for _ in range(1 + len(row.maps[:MOST_MAPS]))]
+    return MapRow(address=image, truth=row.truth, maps=maps)
+
+
+def _title(item: Activations) -> str:
+    many = len(item.rows[0].maps) if item.rows else 0
+    height, width = item.rows[0].maps.shape[1:] if item.rows else (0, 0)
+    maps = f"{many} maps" if many <= MOST_MAPS else f"the first {MOST_MAPS} of {many:,} maps"
+    seen = "; it sees the images with their pixels shuffled" if item.shuffled else ""
+    return f"{item.arm}, seed {item.seed}: {maps} of {width} × {height} values{seen}"

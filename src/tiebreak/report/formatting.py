@@ -1,0 +1,255 @@
+"""Numbers and outcomes as a reader sees them: three decimals, signs on differences, plain words. No data structures."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from tiebreak.verdict.model import ClaimResult, ComparisonResult, Verdict
+
+MISSING = "missing"
+HINT = (
+    "A hint comes from a run below the claim's own protocol (other data or a smaller budget). "
+    "It points one way, but it neither confirms nor refutes the claim."
+)
+
+
+def score(value: float | None) -> str:
+    """A metric's value: three decimals, fewer where it is large.
+
+    >>> score(0.94449), score(163.98), score(None)
+    ('0.944', '164.0', 'missing')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    size = abs(value)
+    return f"{value:.{3 if size < 10 else 2 if size < 100 else 1}f}"
+
+
+def signed(value: float | None) -> str:
+    """A difference, always with its sign; four decimals where three would show zero.
+
+    >>> signed(0.0221), signed(-0.0004), signed(0.0)
+    ('+0.022', '-0.0004', '0.000')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if abs(value) < 0.00005:
+        return "0.000"
+    if abs(value) < 0.0005:
+        return f"{value:+.4f}"
+    return ("+" if value > 0 else "-") + score(abs(value))
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """Two ends of an interval of scores."""
+    return MISSING if low is None or high is None else f"{score(low)} to {score(high)}"
+
+
+def signed_interval(low: float | None, high: float | None) -> str:
+    """Two ends of an interval of differences."""
+    return MISSING if low is None or high is None else f"{signed(low)} to {signed(high)}"
+
+
+def open_interval(low: float | None, high: float | None) -> str:
+    """The same for simultaneous intervals, whose end is open where it is exactly 0.
+
+    >>> open_interval(0.0, 0.0433), open_interval(-0.2, 0.0), open_interval(-0.01, 0.02)
+    ('above 0 to +0.043', '-0.200 to below 0', '-0.010 to +0.020')
+    """
+    if low is None or high is None or low == high:
+        return signed_interval(low, high)
+    return f"{signed(low) if low else 'above 0'} to {signed(high) if high else 'below 0'}"
+
+
+def rounded(text: str, verdict: Verdict | None = None) -> str:
+    """A sentence of the verdict whose differences have as many decimals as the tables; settings stay as they are.
+
+    With the verdict, its own numbers are rounded: to round what the sentence has rounded could show another digit.
+
+    >>> rounded("pool at lr=0.0005 is better (accuracy +0.0216, 95 % interval above 0 to +0.0433)")
+    'pool at lr=0.0005 is better (accuracy +0.022, 95 % interval above 0 to +0.043)'
+    """
+    known = (
+        [value for item in verdict.comparisons for value in (item.difference, item.low, item.high)] if verdict else []
+    )
+    exact = {f"{value:+.4f}": value for value in known if value is not None}
+
+    def shown(found: re.Match[str]) -> str:
+        return signed(exact.get(found[0], float(found[0])))
+
+    return re.sub(r"(?<![\w.=+-])[+-]\d+\.\d{4,}(?![\w.])", shown, text)
+
+
+def minus(text: str) -> str:
+    """A difference of two arms, with a true minus sign between them.
+
+    >>> minus("pool-moved - strided-moved")
+    'pool-moved − strided-moved'
+    """
+    return text.replace(" - ", " − ")
+
+
+def p_value(value: float | None) -> str:
+    """A p-value, never shown as zero."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def chance(value: float | None) -> str:
+    """A probability in whole per cent, never shown as certain."""
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if 0.995 < value < 1 or value == 1:
+        return ">99 %"
+    return "<1 %" if value < 0.005 else f"{100 * value:.0f} %"
+
+
+def share(value: float) -> str:
+    """A share in per cent, with one decimal where it is small.
+
+    >>> share(0.1234), share(0.0421), share(0.0001)
+    ('12 %', '4.2 %', '<0.1 %')
+    """
+    if 0 < value < 0.0005:
+        return "<0.1 %"
+    return f"{100 * value:.{0 if value >= 0.0995 else 1}f} %"
+
+
+def count(value: int | None) -> str:
+    """A whole number with separators; `unknown` rather than 0."""
+    return "unknown" if value is None else f"{value:,}"
+
+
+def work(flops: int | None) -> str:
+    """Floating point operations for one example.
+
+    >>> work(1_234_567), work(None)
+    ('1.23 MFLOP', 'unknown')
+    """
+    if flops is None:
+        return "unknown"
+    for size, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
+        if flops >= size:
+            return f"{flops / size:.3g} {unit}"
+    return f"{flops} FLOP"
+
+
+def duration(seconds: float | None) -> str:
+    """A time in the two largest units.
+
+    >>> duration(3.21), duration(252), duration(7500)
+    ('3.2 s', '4 min 12 s', '2 h 5 min')
+    """
+    if seconds is None or not math.isfinite(seconds):
+        return MISSING
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    minutes = round(seconds / 60)
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes / 1440:.1f} days"
+
+
+def number_of(many: int, one: str, more: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> number_of(1, "seed"), number_of(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{many:,} {one if many == 1 else more or one + 's'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Several names as a reader expects them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Whole numbers, neighbours joined.
+
+    >>> ranges([0, 1, 2, 5])
+    '0 to 2, 5'
+    """
+    groups: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ", ".join(str(group[0]) if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
+
+
+def printable(text: str) -> str:
+    """Text without control characters, which could drive a terminal or break a figure."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def shorten(text: str, length: int) -> str:
+    """The text, cut with an ellipsis where it is longer than `length`."""
+    return text if len(text) <= length else text[: max(length - 1, 1)].rstrip() + "…"
+
+
+def outcome(item: ComparisonResult) -> str:
+    """A comparison's verdict in a few words. An interaction has no better arm: an advantage is larger or smaller."""
+    if item.kind == "interaction" and item.verdict in ("a", "b"):
+        return f"{'larger' if item.verdict == 'a' else 'smaller'} for {minus(item.a)}"
+    if item.kind == "order" and item.verdict in ("a", "b"):
+        return f"{item.a} is {'higher' if item.verdict == 'a' else 'lower'}"
+    if item.kind == "agreement" and item.verdict in ("a", "b"):
+        return "they rise together" if item.verdict == "a" else "one falls where another rises"
+    return {
+        "a": f"{item.a} is better",
+        "b": f"{item.b} is better",
+        "same": f"same within ±{item.margin:g}",
+        "undecided": "undecided",
+    }[item.verdict]
+
+
+def difference(item: ComparisonResult) -> str:
+    """What is subtracted from what."""
+    if item.kind == "interaction":
+        return f"({minus(item.a)}) − ({minus(item.b)})"
+    return f"{item.a} − {item.b}"
+
+
+def headline(primary: Sequence[ComparisonResult]) -> str:
+    """The answer in a few words; a question about settings rests on one comparison with each other setting."""
+    if len(primary) == 1:
+        advantage = primary[0].kind == "interaction" and primary[0].verdict in ("a", "b")
+        return f"the advantage is {outcome(primary[0])}" if advantage else outcome(primary[0])
+    if all(item.verdict == "a" for item in primary):
+        return f"{primary[0].a} is best"
+    if any(item.verdict == "b" for item in primary):
+        return f"{primary[0].a} is not best"
+    return "undecided"
+
+
+def seeds_needed(item: ComparisonResult) -> str:
+    """How many more seeds the comparison needs, in words."""
+    if item.verdict != "undecided":
+        return "none"
+    if item.seeds_needed is not None:
+        return f"{item.seeds_needed:,} more"
+    return "not known yet" if item.difference is None else "no number would do"
+
+
+def claim(item: ClaimResult) -> str:
+    """What became of a claim, in words."""
+    if item.verdict != "hint":
+        return item.verdict
+    return {
+        "holds": "hint: it seems to hold",
+        "fails": "hint: it seems to fail",
+        "undecided": "hint: undecided here as well",
+        None: "hint: no result yet",
+    }[item.leans]

@@ -1,0 +1,130 @@
+"""The comparisons of a verdict as rows of text, those of one question about settings under one heading."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tiebreak.report import formatting
+from tiebreak.study.registry import Goal
+from tiebreak.verdict.model import ComparisonResult, Verdict
+
+if TYPE_CHECKING:
+    from tiebreak.report.evidence import Sides
+
+NONE = "–"  # there is no such number: a chance of beating in an interaction, an interval over unlike test examples
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonRow:
+    """One comparison, in numbers and in words."""
+
+    name: str
+    heading: str  # above this row: the question about settings that it and the next rows belong to
+    label: str  # the name below such a heading
+    grouped: bool
+    primary: bool
+    outcome: str
+    decided: bool
+    metric: str  # where it is not the study's
+    difference: str
+    interval: str
+    examples: str
+    p: str
+    p_adjusted: str
+    p_sign_flip: str
+    p_a_better: str
+    seeds: str
+    needed: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedRow:
+    """One seed of a comparison."""
+
+    seed: str
+    a: str
+    b: str
+    difference: str
+
+
+def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
+    """The table of comparisons, in the order of the study."""
+    many = Counter(item.group for item in verdict.comparisons if item.kind == "setting")
+    rows: list[ComparisonRow] = []
+    above = ""
+    for item in verdict.comparisons:
+        grouped = many[item.group] > 1
+        heading = f"{item.group}: {item.a} against each other setting" if grouped and item.group != above else ""
+        above = item.group
+        rows.append(_comparison_row(item, heading, grouped, verdict.metric.name))
+    return rows
+
+
+def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric: str) -> ComparisonRow:
+    short = item.model_copy(update={"a": _setting(item.a), "b": _setting(item.b)}) if grouped else item
+    none = item.examples_low is None and item.difference is not None
+    return ComparisonRow(
+        name=item.name,
+        heading=heading,
+        label=f"against {short.b}" if grouped else item.name,
+        grouped=grouped,
+        primary=item.primary,
+        outcome=formatting.outcome(short),
+        decided=item.verdict != "undecided",
+        metric=item.metric.replace("_", " ") if item.metric != metric else "",
+        difference=formatting.signed(item.difference),
+        interval=formatting.open_interval(item.low, item.high),
+        examples=NONE if none else formatting.signed_interval(item.examples_low, item.examples_high),
+        p=formatting.p_value(item.p),
+        p_adjusted=formatting.p_value(item.p_adjusted),
+        p_sign_flip=formatting.p_value(item.p_sign_flip),
+        p_a_better=NONE if item.kind == "interaction" else formatting.chance(item.p_a_better),
+        seeds=str(item.seeds),
+        needed=formatting.seeds_needed(item),
+    )
+
+
+def _setting(side: str) -> str:
+    """`pool at lr=0.1` without the arm, which the heading names."""
+    return side.partition(" at ")[2] or side
+
+
+def sentences(verdict: Verdict) -> list[tuple[str, str]]:
+    """Each question of the study with its answer, as the verdict words it."""
+    return [
+        (group, formatting.rounded(" ".join(item.sentence for item in items), verdict))
+        for group, items in groupby(verdict.comparisons, key=lambda item: item.group or item.name)
+    ]
+
+
+def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
+    """A comparison seed by seed; a score that does not exist is missing."""
+    if not any(sides.scores):
+        return []
+    rows = []
+    for seed in range(seeds):
+        a, b = (scores.get(seed) for scores in sides.scores)
+        difference = a - b if a is not None and b is not None else None
+        rows.append(
+            SeedRow(
+                seed=str(seed),
+                a=sides.shown(a),
+                b=sides.shown(b),
+                difference=formatting.signed(difference),
+            )
+        )
+    return rows
+
+
+def ahead(item: ComparisonResult, pairs: Mapping[int, Sequence[float]], goal: Goal = "max") -> str:
+    """In how many seeds the first side is better than the second, in words."""
+    better = sum(a > b if goal == "max" else a < b for a, b in pairs.values())
+    seeds = f"in {better} of {formatting.number_of(len(pairs), 'seed')}"
+    if item.kind == "interaction":
+        larger = "larger" if goal == "max" else "less (a larger advantage)"
+        return f"{formatting.minus(item.a)} was {larger} than {formatting.minus(item.b)} {seeds}"
+    return f"{item.a} scored {'higher' if goal == 'max' else 'lower, which is better,'} {seeds}"

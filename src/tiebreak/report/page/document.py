@@ -1,0 +1,167 @@
+"""The report as one HTML page, as Markdown and as a notebook's fragment. Everything from data and files is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tiebreak import files
+from tiebreak.plan.runs import Plan, digest
+from tiebreak.report import formatting
+from tiebreak.report.evidence import Evidence
+from tiebreak.report.figures import drawing
+from tiebreak.report.page import comparisons, tables, view
+from tiebreak.results.record import Records
+from tiebreak.study.schema import Study
+from tiebreak.verdict.model import Verdict
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from jinja2 import Environment
+
+HTML_FILE = "report.html"
+MARKDOWN_FILE = "report.md"
+HEAD_BYTES = 2048  # the digest stands in the first lines of the page
+
+
+def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdict: Verdict) -> Path:
+    """Write report.md and report.html into `folder`, each whole or not at all; the path of the page."""
+    files.write(folder / MARKDOWN_FILE, markdown(study, plan, records, verdict))
+    return files.write(folder / HTML_FILE, html(study, plan, records, verdict))
+
+
+def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
+    """The page: one file that needs no other, and no network."""
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    values = view.content(evidence) | view.pictures(evidence)
+    css = (Path(__file__).parent / "page.css").read_text("utf-8")
+    template = _environment().get_template("page.html.jinja")
+    return template.render(**values, css=css, inputs=inputs_digest(plan, records, verdict))
+
+
+def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
+    """The same without figures."""
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    text = _markdown_environment().get_template("page.md.jinja").render(**view.content(evidence))
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def fragment(verdict: Verdict) -> str:
+    """The answer, the arms and the comparisons as a piece of HTML for a notebook."""
+    template = _environment().get_template("fragment.html.jinja")
+    return template.render(
+        verdict=verdict,
+        arms=tables.arm_rows(verdict),
+        answer=formatting.rounded(verdict.answer, verdict),
+        comparisons=comparisons.comparison_rows(verdict),
+    )
+
+
+def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
+    """A short name for everything that a report shows, and for the program that shows it."""
+    trajectories = {run.trajectory for run in plan.runs.values()}
+    return digest(
+        {
+            "version": view.tiebreak_version(),
+            "plan": plan.model_dump(mode="json", exclude={"runs"}),
+            "runs": sorted(plan.runs),
+            "verdict": verdict.model_dump(mode="json"),
+            "epochs": {
+                trajectory: {epoch: [dict(item.metrics), dict(item.seconds)] for epoch, item in epochs.items()}
+                for trajectory, epochs in records.epochs.items()
+                if trajectory in trajectories
+            },
+            "status": {
+                identity: [item.status, item.epoch, item.reason, dict(item.provenance)]
+                for identity, item in records.runs.items()
+                if identity in plan.runs
+            },
+            "choices": sorted(str(choice) for choice in records.choices.values()),
+            "finals": {
+                identity: {key: [dict(item.metrics), sorted(item.outcomes)] for key, item in finals.items()}
+                for identity, finals in records.finals.items()
+                if identity in plan.runs
+            },
+            "exhibits": {
+                identity: {name: _content(item.arrays) for name, item in shown.items()}
+                for identity, shown in records.exhibits.items()
+                if identity in plan.runs
+            },
+        }
+    )
+
+
+def _content(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, str]:
+    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
+
+
+def is_current(folder: Path, digest: str) -> bool:
+    """Whether both files are there and the page was made from the inputs with this digest."""
+    try:
+        with (folder / HTML_FILE).open("rb") as file:
+            head = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return False
+    found = re.search(r'<meta name="tiebreak-inputs" content="([0-9a-f]+)">', head)
+    return found is not None and found[1] == digest and (folder / MARKDOWN_FILE).is_file()
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(number=_typographic, prose=_prose)
+    environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
+    return environment
+
+
+def _typographic(text: str) -> str:
+    """Numbers with a true minus sign."""
+    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
+
+
+def _prose(text: str) -> str:
+    """The same in a sentence: a number stays on one line with its per cent sign."""
+    return _typographic(text).replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+class _Code(str):
+    """Text that is already Markdown."""
+
+    __slots__ = ()
+
+
+def _markdown_environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(  # `finalize` escapes
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_escape_markdown,
+    )
+    environment.filters["code"] = lambda text: _Code(
+        "`" + _one_line(str(text)).replace("`", "'").replace("|", "\\|") + "`"
+    )
+    return environment
+
+
+def _escape_markdown(value: Any) -> str:
+    if isinstance(value, _Code):
+        return value
+    text = _one_line(str(value)).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*\[\]|~]|(?<!\w)_|_(?!\w))", r"\\\1", text)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

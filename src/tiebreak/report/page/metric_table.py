@@ -1,0 +1,120 @@
+"""All the metrics of a task: their order, how they read, what every arm gets; and how long an epoch took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from tiebreak.report import formatting
+from tiebreak.report.evidence import Evidence
+from tiebreak.study import registry
+from tiebreak.study.registry import Goal
+from tiebreak.study.schema import Study
+from tiebreak.verdict import statistics
+
+NONE = "–"  # one run has no standard deviation
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricRow:
+    """One arm's test scores: mean, standard deviation over seeds and n for every metric."""
+
+    arm: str
+    index: int
+    cells: Sequence[tuple[str, str, str]]
+
+
+def ordered(study: Study) -> list[str]:
+    """The task's metrics, the study's own first."""
+    return [study.metric, *(name for name in registry.TASKS[study.task].metrics if name != study.metric)]
+
+
+def readable(metric: str) -> str:
+    """A metric's name as words."""
+    return metric.replace("_", " ")
+
+
+def directed(metric: str, goal: Goal) -> str:
+    """A metric that must not be misread says which way is better.
+
+    >>> directed("accuracy", "max"), directed("character_error", "min")
+    ('accuracy', 'character error (lower is better)')
+    """
+    return f"{readable(metric)} (lower is better)" if goal == "min" else readable(metric)
+
+
+def quantity(metric: str) -> str:
+    """A recorded metric in words: `val_accuracy` is the validation accuracy."""
+    if metric == "train_loss_running":
+        return "training loss, running mean over epochs"
+    for prefix, split in (("val_", "validation"), ("train_", "training")):
+        if metric.startswith(prefix):
+            return f"{split} {readable(metric.removeprefix(prefix))}"
+    return f"test {readable(metric)}"
+
+
+def table(evidence: Evidence) -> tuple[list[str], list[MetricRow]]:
+    """Every metric with a test score, and the scores of every arm at its chosen setting; nothing below two metrics."""
+    found = {
+        (arm.name, metric): _scores(evidence, arm.name, metric)
+        for arm in evidence.study.arms
+        for metric in ordered(evidence.study)
+    }
+    shown = [name for name in ordered(evidence.study) if any(found[arm.name, name] for arm in evidence.study.arms)]
+    if len(shown) < 2:
+        return [], []
+    rows = [
+        MetricRow(arm=arm.name, index=index, cells=[_cell(found[arm.name, name]) for name in shown])
+        for index, arm in enumerate(evidence.study.arms)
+    ]
+    return [directed(name, evidence.study.goal(name)) for name in shown], rows
+
+
+def _scores(evidence: Evidence, arm: str, metric: str) -> list[float]:
+    """Of the arm's finished runs at its chosen setting; a run that was tested before a metric existed has none."""
+    evaluation = evidence.plan.arm(arm).evaluation
+    found = [
+        final.metrics[metric]
+        for _, identity in evidence.identities(arm)
+        if (final := evidence.records.finals.get(identity, {}).get(evaluation)) is not None
+        and evidence.status(identity) == "done"
+        and metric in final.metrics
+    ]
+    return [score for score in found if abs(score) < statistics.LARGEST]
+
+
+def _cell(scores: Sequence[float]) -> tuple[str, str, str]:
+    estimate = statistics.estimate(scores)
+    deviation = formatting.score(estimate.sd) if estimate.sd is not None else NONE
+    return formatting.score(estimate.mean), deviation, str(estimate.n)
+
+
+def lower(evidence: Evidence) -> str:
+    """The compared metrics in which less is better, in words."""
+    compared = dict.fromkeys(item.metric for item in evidence.verdict.comparisons)
+    return formatting.listed([readable(name) for name in compared if evidence.study.goal(name) == "min"])
+
+
+def epoch_seconds(evidence: Evidence) -> str:
+    """The median training time of an epoch of every arm at its chosen setting, in words; empty without records."""
+    told = []
+    for _, arm in evidence.own():
+        seconds = [
+            record.seconds["train"]
+            for _, identity in evidence.identities(arm)
+            for record in evidence.epochs(identity).values()
+            if "train" in record.seconds
+        ]
+        told += [f"{arm} {_brief(median(seconds))}"] if seconds else []
+    if not told:
+        return ""
+    return (
+        f"{', '.join(told)} (median over epochs and seeds). A run's share of what it was trained together with: "
+        "it does not say how long the run takes alone, nor which design is faster"
+    )
+
+
+def _brief(seconds: float) -> str:
+    """A time that may be far below a second."""
+    return formatting.duration(seconds) if seconds >= 1 else f"{seconds:.2g} s"

@@ -1,0 +1,186 @@
+"""The tables of a report as rows of text: nothing is computed here that the verdict or the records do not hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tiebreak.report import formatting
+from tiebreak.study import registry
+from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
+from tiebreak.verdict import statistics
+from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
+
+if TYPE_CHECKING:
+    from tiebreak.report.evidence import Evidence
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArmRow:
+    """One arm at its chosen setting."""
+
+    name: str
+    index: int
+    design: str
+    setting: str
+    mean: str
+    interval: str
+    runs: str  # "9 of 10"
+    failed: str
+    parameters: str
+    flops: str
+    seconds: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettingRow:
+    """Validation score of one arm at one setting."""
+
+    arm: str
+    index: int
+    setting: str
+    chosen: bool
+    mean: float | None
+    shown: str
+    runs: str
+    scores: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedRow:
+    """A published figure against our runs."""
+
+    source: str
+    what: str
+    index: int  # of the arm that the figure is about
+    metric: str
+    value: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    inside: bool | None
+    shown: str
+    ours: str
+    interval: str
+    seeds: str
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimRow:
+    """A claim and what became of it."""
+
+    id: str
+    text: str
+    source: str
+    words: str
+    why: str
+
+
+def arm_rows(verdict: Verdict) -> list[ArmRow]:
+    """The table of arms, in the order of the study."""
+    planned = planned_seeds(verdict)
+    return [_arm_row(index, item, planned) for index, item in enumerate(verdict.designs)]
+
+
+def planned_seeds(verdict: Verdict) -> int:
+    """The seeds of the study, the same for every arm. An arm whose runs wait for their test counts fewer itself."""
+    return max((arm.seeds + arm.failed + arm.missing for arm in verdict.designs), default=0)
+
+
+def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
+    return ArmRow(
+        name=item.name,
+        index=index,
+        design=item.design,
+        setting=setting_label(item.setting),
+        mean=formatting.score(item.mean),
+        interval=formatting.interval(item.low, item.high),
+        runs=f"{item.seeds} of {planned}",
+        failed=str(item.failed) if item.failed else "none",
+        parameters=formatting.count(item.parameters),
+        flops=formatting.work(item.flops),
+        seconds=formatting.duration(item.train_seconds),
+    )
+
+
+def arm_lines(study: Study) -> list[tuple[str, str]]:
+    """What every arm is: its design in words, once, and what the study changes for it."""
+    first: dict[str, str] = {}
+    lines = []
+    for arm in study.arms:
+        known, design = first.setdefault(arm.design, arm.name), registry.DESIGNS.get(arm.design)
+        told = design.line if design is not None else f"the design {arm.design}"
+        lines.append((arm.name, "; ".join([told if known == arm.name else f"as {known}", *_changes(study, arm)])))
+    return lines
+
+
+def _changes(study: Study, arm: Arm) -> list[str]:
+    task = registry.TASKS[study.task]
+    changes = [f"built with {key}={value}" for key, value in arm.build.items()]
+    changes += [f"{key}={value} ({task.options[key].line})" for key, value in arm.options.items()]
+    changes += [f"tested with {key}={value} ({task.evaluation[key].line})" for key, value in arm.evaluation.items()]
+    changes += [f"{key} fixed at {value:g}" for key, value in arm.fixed.items()]
+    changes += [f"protocol {arm.protocol}"] if arm.protocol is not None else []
+    changes += [f"trained {arm.epochs_times} times as long"] if arm.epochs_times > 1 else []
+    return changes
+
+
+def setting_rows(evidence: Evidence) -> list[SettingRow]:
+    """Validation score of every arm with runs of its own at every setting of the grid, grouped by setting."""
+    own = evidence.own()
+    return [_setting_row(evidence, index, arm, setting) for setting in evidence.study.settings() for index, arm in own]
+
+
+def _setting_row(evidence: Evidence, index: int, arm: str, setting: Setting) -> SettingRow:
+    result, scores = evidence.result(arm), evidence.scores(arm, setting, f"val_{evidence.study.metric}")
+    mean = statistics.estimate(list(scores.values())).mean
+    return SettingRow(
+        arm=arm,
+        index=index,
+        setting=setting_label(setting),
+        chosen=result is not None and mean is not None and dict(result.setting) == setting,
+        mean=mean,
+        shown=formatting.score(mean),
+        runs=f"{len(scores)} of {evidence.study.seeds}",
+        scores=tuple(scores.values()),
+    )
+
+
+def reported_rows(evidence: Evidence) -> list[ReportedRow]:
+    """Published figures against our distribution of single runs."""
+    asked = {(item.source, item.what): item for item in evidence.study.reported}
+    return [_reported_row(evidence, item, asked.get((item.source, item.what))) for item in evidence.verdict.reported]
+
+
+def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | None) -> ReportedRow:
+    return ReportedRow(
+        source=item.source,
+        what=item.what,
+        index=(evidence.index(asked.arm) if asked else None) or 0,
+        metric=asked.metric if asked else evidence.verdict.metric.name,
+        value=item.value,
+        mean=item.mean,
+        low=item.low,
+        high=item.high,
+        inside=item.inside,
+        shown=f"{item.value:g}",  # as it was published
+        ours=formatting.score(item.mean),
+        interval=formatting.interval(item.low, item.high),
+        seeds=str(item.seeds),
+        words={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+    )
+
+
+def claim_rows(verdict: Verdict) -> list[ClaimRow]:
+    """The claims that the study is about."""
+    return [
+        ClaimRow(
+            id=item.id,
+            text=item.text,
+            source=", ".join(item.source),
+            words=formatting.claim(item),
+            why=formatting.rounded(item.why, verdict),
+        )
+        for item in verdict.claims
+    ]

@@ -1,0 +1,260 @@
+"""Everything that a page shows, as text, rows and figures: what the two templates read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tiebreak.report import formatting
+from tiebreak.report.evidence import Evidence
+from tiebreak.report.exhibits import gallery
+from tiebreak.report.figures import main_figures
+from tiebreak.report.figures.drawing import Legend
+from tiebreak.report.page import comparisons, metric_table, provenance, tables
+from tiebreak.report.page.comparisons import ComparisonRow, SeedRow
+from tiebreak.report.page.meaning import meaning
+from tiebreak.report.page.tables import ReportedRow
+from tiebreak.verdict.model import ComparisonResult
+
+SECTIONS = {  # anchor: the name in the table of contents, the heading
+    "arms": ("Arms", "What was compared"),
+    "comparisons": ("Comparisons", "Comparisons"),
+    "claims": ("Claims", "Claims"),
+    "reported": ("Published figures", "Published figures against our runs"),
+    "curves": ("Learning curves", "Learning curves"),
+    "agreement": ("Metrics", "Do the metrics agree?"),
+    "settings": ("Settings", "Settings tried"),
+    "seeds": ("Seeds", "Seed by seed"),
+    "samples": ("Samples", "What the runs write"),
+    "attention": ("Attention", "What the runs attend to"),
+    "breakdown": ("Breakdown", "Scores by kind of example"),
+    "graph": ("Graph", "The graph, node by node"),
+    "robustness": ("Robustness", "Shifted, turned and scaled images"),
+    "examples": ("Misclassified images", "Misclassified images"),
+    "confusions": ("Confusions", "Which classes are taken for which"),
+    "activations": ("First layer", "What the first layer makes of an image"),
+    "equal": ("Held equal", "What was held equal"),
+    "failures": ("Failures", "Failed and missing runs"),
+    "provenance": ("Provenance", "Where the numbers come from"),
+}
+EXHIBITS = ("samples", "attention", "breakdown", "graph", "robustness", "examples", "confusions", "activations")
+OPTIONAL = ("claims", "reported", "agreement", *EXHIBITS)  # absent without content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Main:
+    """A comparison that answers the question: its row, and its seeds one by one."""
+
+    item: ComparisonResult
+    what: str  # is subtracted from what
+    row: ComparisonRow
+    sides: tuple[str, str]
+    quantity: str  # that the sides have
+    seeds: Sequence[SeedRow]
+    ahead: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class MainFigures:
+    """The figures of such a comparison."""
+
+    narrow: str
+    wide: str
+    dots: bool
+    pairs: str
+    drawn: str  # how many seeds are drawn, where not all are
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportedPanel:
+    """The published figures of one metric."""
+
+    quantity: str
+    svg: str
+
+
+def tiebreak_version() -> str:
+    """The installed version; `unknown` in a bare source tree."""
+    try:
+        return version("tiebreak")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def content(evidence: Evidence) -> dict[str, Any]:
+    """The text, tables and notes of a report; no figures."""
+    verdict = evidence.verdict
+    primary = [item for item in verdict.comparisons if item.primary]
+    values = {
+        "version": tiebreak_version(),
+        "verdict": verdict,
+        "answer": formatting.rounded(verdict.answer, verdict),
+        "meaning": meaning(primary),
+        "study": evidence.study,
+        "mains": [_main(evidence, item) for item in primary],
+        "badge": formatting.headline(primary),
+        "arms": tables.arm_rows(verdict),
+        "metrics": metric_table.table(evidence),
+        "lower": metric_table.lower(evidence),
+        "told": tables.arm_lines(evidence.study),
+        "comparisons": comparisons.comparison_rows(verdict),
+        "sentences": comparisons.sentences(verdict),
+        "has_other_metrics": any(item.metric != verdict.metric.name for item in verdict.comparisons),
+        "has_interaction": any(item.kind == "interaction" for item in verdict.comparisons),
+        "settings": tables.setting_rows(evidence),
+        "reported": tables.reported_rows(evidence),
+        "claims": tables.claim_rows(verdict),
+        "hint": formatting.HINT if any(claim.verdict == "hint" for claim in verdict.claims) else "",
+        "terms": evidence.plan.terms,
+        "warnings": list(dict.fromkeys((*verdict.warnings, *evidence.plan.warnings))),
+        "unfinished": evidence.unfinished(),
+        "data": provenance.data_rows(evidence.plan.data),
+        "synthetic": evidence.plan.data.synthetic,
+        "versions": [
+            *((f"training of {name}", how) for name, how in provenance.training_rows(evidence.plan, evidence.records)),
+            *((("training of an epoch", spent),) if (spent := metric_table.epoch_seconds(evidence)) else ()),
+            *evidence.versions(),
+        ],
+        "commands": provenance.commands(verdict),
+        "identities": formatting.number_of(len(evidence.plan.runs), "run"),
+        "facts": _facts(evidence),
+        **gallery.content(evidence),
+    }
+    there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
+    headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
+    if len(values["breakdown"]) == 1:
+        headings["breakdown"] = values["breakdown"][0].title
+    return {**values, "contents": there, "headings": headings}
+
+
+def pictures(evidence: Evidence) -> dict[str, Any]:
+    """The figures of the page with their legends, keyed as the template calls them."""
+    metric, *others = metric_table.ordered(evidence.study)
+    primary = [item for item in evidence.verdict.comparisons if item.primary]
+    curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
+    quantity = metric_table.quantity(f"val_{metric}")
+    settings, reported = tables.setting_rows(evidence), tables.reported_rows(evidence)
+    everyone = [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)]
+    return {
+        "main_figures": [_main_figures(evidence, item, number) for number, item in enumerate(primary)],
+        "validation_curves": main_figures.learning_curves(curves[0], name="validation", quantity=quantity),
+        "loss_curves": main_figures.learning_curves(curves[1], name="loss", quantity="training loss"),
+        "other_curves": [svg for other in others if (svg := _small_curves(evidence, other))],
+        "curves_lower": _lower(evidence),
+        "curve_legend": _curve_legend(evidence, curves[0]),
+        "setting_grid": main_figures.setting_grid(
+            settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
+        ),
+        "setting_dots": sum(len(row.scores) for row in settings) <= main_figures.MOST_DOTS,
+        "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
+        "reported_panels": _reported_panels(reported),
+        "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
+        **gallery.drawn(evidence),
+    }
+
+
+def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
+    """What the answer rests on and what it cost: a title, the value, a remark."""
+    verdict = evidence.verdict
+    primary = [item for item in verdict.comparisons if item.primary]
+    shown = [result for result in verdict.designs if result.name in evidence.asked()]
+    sizes = {result.parameters for result in shown}
+    least = min((item.seeds for item in primary), default=0)
+    if len(sizes) == 1:
+        size, remark = formatting.count(sizes.pop()), f"each of {', '.join(result.name for result in shown)}"
+    else:
+        size = " / ".join(formatting.count(result.parameters) for result in shown)
+        remark = " / ".join(result.name for result in shown)
+    return [
+        ("Seeds", f"{least} of {evidence.study.seeds}", "paired: same data order and random streams on both sides"),
+        ("Training time", formatting.duration(evidence.train_seconds()), _finished(evidence)),
+        ("Parameters", size, remark),
+    ]
+
+
+def _finished(evidence: Evidence) -> str:
+    """How many runs came to a result, and how many ended without one."""
+    status = [evidence.status(identity) for identity in evidence.plan.runs]
+    lost = len(status) - status.count("done") - status.count("missing")
+    done = f"{status.count('done')} of {formatting.number_of(len(status), 'planned run')} finished"
+    return f"{done}, {lost} diverged or failed" if lost else done
+
+
+def _main(evidence: Evidence, item: ComparisonResult) -> Main:
+    sides, rows = evidence.sides(item), comparisons.comparison_rows(evidence.verdict)
+    return Main(
+        item=item,
+        what=formatting.difference(item),
+        row=next(row for row in rows if row.name == item.name),
+        sides=(sides.a, sides.b),
+        quantity=_of_sides(evidence, item),
+        seeds=comparisons.seed_rows(sides, evidence.study.seeds),
+        ahead=comparisons.ahead(item, sides.pairs, evidence.study.goal(item.metric)),
+    )
+
+
+def _of_sides(evidence: Evidence, item: ComparisonResult) -> str:
+    if item.kind == "interaction":
+        return f"difference in test {metric_table.readable(item.metric)}"
+    return f"test {metric_table.directed(item.metric, evidence.study.goal(item.metric))}"
+
+
+def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> MainFigures:
+    sides, goal = evidence.sides(item), evidence.study.goal(item.metric)
+    differences = [a - b for a, b in sides.pairs.values()]
+    bars = [
+        main_figures.difference_bar(item, name=f"{size}-{number}", goal=goal, by_seed=differences, width=width)
+        for size, width in (("narrow", main_figures.NARROW), ("wide", main_figures.WIDE))
+    ]
+    drawn = f"; the first {main_figures.MOST_LINES} are drawn" if len(differences) > main_figures.MOST_LINES else ""
+    return MainFigures(
+        narrow=bars[0],
+        wide=bars[1],
+        dots=0 < len(differences) <= main_figures.MOST_DOTS,
+        pairs=main_figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
+        drawn=drawn,
+    )
+
+
+def _curves(evidence: Evidence, key: str) -> list[main_figures.Curve]:
+    return [main_figures.Curve(arm=arm, index=index, points=evidence.curve(arm, key)) for index, arm in evidence.own()]
+
+
+def _small_curves(evidence: Evidence, metric: str) -> str:
+    key = f"val_{metric}"
+    return main_figures.learning_curves(
+        _curves(evidence, key),
+        name=f"curves-{metric}",
+        quantity=metric_table.quantity(key),
+        size=main_figures.SMALL_CURVES,
+    )
+
+
+def _lower(evidence: Evidence) -> str:
+    """The drawn metrics in which less is better, the training loss among them."""
+    less = [name for name in metric_table.ordered(evidence.study) if evidence.study.goal(name) == "min"]
+    return formatting.listed([metric_table.readable(name) for name in dict.fromkeys((*less, "loss"))])
+
+
+def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve]) -> list[Legend]:
+    rows = {row.name: row for row in tables.arm_rows(evidence.verdict)}
+    legend = []
+    for curve in curves:
+        setting = rows[curve.arm].setting if curve.arm in rows else "no setting"
+        n = curve.points[-1].n if curve.points else 0
+        legend.append(
+            Legend(index=curve.index, text=f"{curve.arm}, {setting}: n = {n} of {evidence.study.seeds} seeds")
+        )
+    return legend
+
+
+def _reported_panels(rows: Sequence[ReportedRow]) -> list[ReportedPanel]:
+    panels = []
+    for number, metric in enumerate(dict.fromkeys(row.metric for row in rows)):
+        quantity = metric_table.quantity(metric)
+        same = [row for row in rows if row.metric == metric]
+        svg = main_figures.reported_figures(same, name=f"reported-{number}", quantity=quantity)
+        panels.append(ReportedPanel(quantity=quantity, svg=svg))
+    return panels

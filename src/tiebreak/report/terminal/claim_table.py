@@ -1,0 +1,68 @@
+"""What `tiebreak claims` shows: the ledger with the verdict of each claim, and below it why some fail."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tiebreak.report.formatting import listed, number_of, printable
+
+if TYPE_CHECKING:
+    from tiebreak.theory.claims import Standing
+
+COLOURS = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
+COUNTED = {"holds": "hold", "fails": "fail", "undecided": "undecided"}
+
+
+def print_claims(console: Console, found: Sequence[Standing]) -> None:
+    """A table, the sentences of the identities that do not hold, how many of each, and what decides the others."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("id\nsource", no_wrap=True)
+    table.add_column("claim", ratio=1, overflow="fold")
+    table.add_column("verdict now", max_width=22, overflow="fold")
+    for each in found:
+        entry = each.entry
+        name = Text.assemble((entry.id, "bold"), "\n", (" ".join(entry.source), "dim"))
+        table.add_row(name, Text(printable(entry.text)), _verdict(each))
+    console.print(table)
+    for each in found:
+        if each.outcome is not None and each.verdict != "holds":
+            console.print()
+            console.print(Text.assemble((each.entry.id, "bold"), " ", (each.verdict, COLOURS[each.verdict]), ":"))
+            console.print(Text(printable(each.outcome.sentence)))
+        elif each.outcome is not None and "left_open" in each.outcome.evidence:
+            console.print()
+            console.print(
+                Text.assemble((each.entry.id, "bold"), " leaves open ", str(each.outcome.evidence["left_open"]))
+            )
+    console.print()
+    counts: Counter[str] = Counter(each.verdict for each in found)
+    computed = [f"{counts[verdict]} {word}" for verdict, word in COUNTED.items() if counts[verdict]]
+    waiting = [f"{counts[verdict]} {verdict}" for verdict in ("not run", "not built") if counts[verdict]]
+    identities = sum(each.outcome is not None for each in found)
+    console.print(
+        Text(
+            f"{number_of(len(found), 'claim')}: {identities} by identities computed now ({listed(computed)}), "
+            f"{len(found) - identities} by studies ({listed(waiting)})"
+        )
+    )
+    both = [each for each in found if each.outcome is not None and each.entry.study]
+    if both:
+        studies = [f"{each.entry.study} ({_how(each)})" for each in both]
+        console.print(Text(f"what they mean for quality: {listed(studies)}"))
+
+
+def _verdict(each: Standing) -> Text:
+    if each.outcome is not None:
+        partly = ", see below" if "left_open" in each.outcome.evidence else ""
+        return Text.assemble((each.verdict, COLOURS[each.verdict]), partly)
+    return Text(f"run `{each.command}`" if each.command else "study not built yet")
+
+
+def _how(each: Standing) -> str:
+    return f"`{each.command}`" if each.command else "study not built yet"

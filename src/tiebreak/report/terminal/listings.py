@@ -1,0 +1,126 @@
+"""Smaller things that the terminal shows: verdicts on given scores, data sets, a download."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+from rich.text import Text
+
+from tiebreak.report.formatting import number_of, printable
+from tiebreak.tasks.reply import Looks, Reply
+from tiebreak.verdict.statistics import Compared
+
+SHOWN_ANSWERS = 10
+SHADES = " ░▒▓█"
+WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
+
+
+def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
+    """Verdicts on given scores, for programs."""
+    return json.dumps([{"a": a, "b": b, **asdict(result)} for a, b, result in compared], indent=2)
+
+
+def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
+    """Verdicts on given scores, in words: one paragraph per pair."""
+    for first, second, result in compared:
+        a, b = printable(first), printable(second)
+        line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
+        console.print(line)
+        if result.difference is None:
+            continue
+        interval = f", 95 % interval {_ends(result.low, result.high)}" if result.low is not None else ""
+        seeds = number_of(result.seeds, "paired seed")
+        console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
+        if result.p is not None:
+            console.print(
+                Text(
+                    f"  p {result.p:.2g}, adjusted {result.p_adjusted:.2g}, sign-flip {result.p_sign_flip:.2g}; "
+                    f"a fresh run of {a} beats one of {b} with chance {result.p_a_better:.2f}"
+                )
+            )
+        if result.seeds_needed:
+            console.print(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
+        for flag in result.flags:
+            console.print(Text(f"  note: {flag}"))
+
+
+def print_reply(console: Console, reply: Reply, who: str) -> None:
+    """What a trained network says, best first."""
+    shown = [(printable(answer.text), answer.probability) for answer in reply.answers[:SHOWN_ANSWERS]]
+    width = max((len(text) for text, _ in shown), default=0)
+    for number, (text, probability) in enumerate(shown):
+        share = "" if probability is None else f"  {100 * probability:5.1f} %  {'█' * round(30 * probability)}"
+        console.print(Text(f"{text:<{width}}{share}".rstrip(), style="bold" if number == 0 else ""))
+    if len(reply.answers) > SHOWN_ANSWERS:
+        console.print(Text(f"and {len(reply.answers) - SHOWN_ANSWERS} more", style="dim"))
+    if reply.looks is not None:
+        console.print(Text(_looked(reply.looks)))
+    console.print(Text(printable(f"asked: {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
+
+
+def _looked(looks: Looks) -> str:
+    """A map of letters: a row for each symbol of the answer, the darker the more it looked at that of the input."""
+    columns = "".join(printable(name)[:1] or " " for name in looks.columns)
+    lines = [f"   {columns}"]
+    for name, weights in zip(looks.rows, looks.weights, strict=True):
+        shades = "".join(SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in weights)
+        lines.append(f" {printable(name)[:1] or ' '} {shades}".rstrip())
+    return "\n".join(lines)
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    """Both ends of a simultaneous interval: one of exactly 0 is open, unless both are."""
+    least, most = (f"{end:+.4g}" for end in (low, high))
+    if low != high:
+        least, most = least if low else "above 0", most if high else "below 0"
+    return f"{least} to {most}"
+
+
+def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
+    """Data sets: name, what it is, licence, where it is."""
+    for name, line, licence, found in rows:
+        console.print(Text.assemble((name, "bold"), f"  {line}"))
+        console.print(Text(f"  {licence}; {found}", style="dim"), soft_wrap=True)
+
+
+class _Bar:
+    """The progress-bar interface that pooch expects, on a rich display."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(name, total=None)
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes to come."""
+        return self._total
+
+    @total.setter
+    def total(self, count: int) -> None:
+        self._total = count
+        self._progress.update(self._task, total=count or None)
+
+    def update(self, count: int) -> None:
+        """So many bytes have come."""
+        self._progress.advance(self._task, count)
+
+    def reset(self) -> None:
+        """Begin again."""
+        self._progress.reset(self._task)
+
+    def close(self) -> None:
+        """The download has ended; the display is closed by its owner."""
+
+
+@contextmanager
+def download_bar(console: Console, name: str) -> Iterator[_Bar]:
+    """A live display of one download."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=console) as progress:
+        yield _Bar(progress, name)

@@ -1,0 +1,214 @@
+"""What the terminal shows: plain words that are clear without colour, at most 80 columns, safe for any text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tiebreak.plan.runs import Plan
+from tiebreak.report import formatting
+from tiebreak.report.page import comparisons, provenance, tables
+from tiebreak.study.schema import Study
+from tiebreak.verdict.model import Verdict
+
+if TYPE_CHECKING:
+    from tiebreak.results.record import Records
+
+COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
+WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
+
+
+def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> None:
+    """The answer, the arms, the comparisons, what is still needed, and last where the report lies."""
+    _say(console, verdict.question)
+    console.print()
+    _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
+    console.print()
+    _print_arms(console, verdict)
+    better = " (lower is better)" if verdict.metric.goal == "min" else ""
+    what = f"{verdict.metric.split} {verdict.metric.name}{better}"
+    _say(console, f"{what}; intervals: 95 %, of the mean over seeds", "dim")
+    console.print()
+    _print_comparisons(console, verdict)
+    if verdict.finished < verdict.planned:
+        _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
+    for warning in verdict.warnings:
+        _say(console, f"warning: {warning}", "yellow")
+    _print_needed(console, verdict, report)
+    if report is not None:
+        console.print()
+        console.print(Text(formatting.printable(f"report: {report}")), soft_wrap=True)
+
+
+def _print_arms(console: Console, verdict: Verdict) -> None:
+    """The table of arms; settings too wide for a column of it stand below, each with its arms."""
+    rows = tables.arm_rows(verdict)
+    wide = max((len(row.setting) for row in rows), default=0) > WIDEST_SETTING
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    for name in ("arm",) if wide else ("arm", "setting"):
+        table.add_column(name, overflow="fold")
+    for name in ("score", "interval", "runs", "failed", "parameters", "per run"):
+        table.add_column(name, justify="right", no_wrap=True)
+    arms: dict[str, list[str]] = {}
+    for row in rows:
+        cells = (row.setting, row.mean, row.interval, row.runs, row.failed, row.parameters, row.seconds)
+        table.add_row(Text(row.name, style="bold"), *(Text(formatting.printable(cell)) for cell in cells[wide:]))
+        arms.setdefault(row.setting, []).append(row.name)
+    console.print(table)
+    for setting, chosen in arms.items() if wide else ():
+        _say(console, f"at {setting}: {formatting.listed(chosen)}")
+
+
+def _print_comparisons(console: Console, verdict: Verdict) -> None:
+    """Each on two lines, what was found and on what evidence; below a heading where several belong together."""
+    for item, row in zip(verdict.comparisons, comparisons.comparison_rows(verdict), strict=True):
+        if row.heading:
+            _say(console, row.heading)
+        indent = "  " if row.grouped else ""
+        outcome = (formatting.printable(row.outcome), COLOURS[item.verdict])
+        console.print(Text.assemble(f"{indent}{formatting.printable(row.label)}: ", outcome))
+        interval = (
+            f", 95 % over {formatting.number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
+        )
+        _say(console, f"{indent}  difference {row.difference}{interval}")
+
+
+def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> None:
+    open_items = [item for item in verdict.comparisons if item.verdict == "undecided" and item.seeds_needed]
+    if not open_items:
+        return
+    console.print()
+    for item in open_items:
+        _say(console, f"{item.name}: needs about {formatting.number_of(item.seeds_needed or 0, 'more seed')}")
+    first = provenance.to_settle(verdict)
+    if first is None:
+        return
+    seeds = provenance.wanted_seeds(verdict, first)
+    _say(console, f"to settle {first.name}:", "dim")
+    command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
+    console.print(Text(formatting.printable(f"  {command}")), soft_wrap=True)
+
+
+def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[str, float] | None) -> None:
+    """What would be trained. `predicted` holds training seconds by arm's name, shared runs counted once."""
+    _say(console, study.question, "bold")
+    sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
+    _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
+    settings = formatting.number_of(len(study.settings()), "setting")
+    _say(
+        console, f"{settings} x {formatting.number_of(study.seeds, 'seed')} for each arm, {len(plan.runs)} runs in all"
+    )
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("arm", overflow="fold")
+    table.add_column("design", overflow="fold")
+    for name in ("runs", "epochs", "parameters", "work", *(("predicted",) if predicted is not None else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    for arm in plan.arms:
+        epochs = max((plan.runs[identity].epochs for identity in arm.runs.values()), default=0)
+        cells = [
+            arm.design,
+            str(len(arm.runs)),
+            str(epochs),
+            formatting.count(arm.parameters),
+            formatting.work(arm.flops),
+        ]
+        if predicted is not None:
+            cells.append(formatting.duration(predicted[arm.name]) if arm.name in predicted else "unknown")
+        table.add_row(Text(arm.name, style="bold"), *(Text(formatting.printable(cell)) for cell in cells))
+    console.print(table)
+    console.print()
+    for term in plan.terms:
+        equal, style = ("equal", "") if term.equal else ("NOT equal", "yellow")
+        _say(console, f"{equal}: {term.name}: {term.value}", style)
+    for warning in plan.warnings:
+        _say(console, f"warning: {warning}", "yellow")
+    if predicted is not None:
+        _say(console, f"predicted training time: {formatting.duration(sum(predicted.values()))}", "bold")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CohortRow:
+    """Runs that can be trained as one computation: how many at once in a process, and the memory that these need."""
+
+    name: str
+    runs: int
+    parameters: int
+    at_once: int
+    memory: float  # bytes
+    cannot_fuse: str = ""
+
+
+def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) -> None:
+    """Which runs can be trained as one computation, which cannot and why, and the memory of all processes in bytes."""
+    console.print()
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("cohort", overflow="fold")
+    for name in ("runs", "parameters", "at once", "memory"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for row in rows:
+        cells = [str(row.runs), formatting.count(row.parameters), str(row.at_once), _size(row.memory)]
+        table.add_row(Text(formatting.printable(row.name), style="bold"), *map(Text, cells))
+    console.print(table)
+    if any(row.at_once > 1 for row in rows):
+        _say(console, "at once: in a process, if that is the faster way: timed when training begins", "dim")
+    for row in rows:
+        if row.cannot_fuse:
+            text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
+            _say(console, text, "yellow")
+    _say(console, f"predicted memory: {_size(memory)}; what fits at once is checked before training", "bold")
+
+
+def _size(count: float) -> str:
+    return (
+        f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.2g} MB" if count < 1e8 else f"{count / 1e6:.0f} MB"
+    )
+
+
+def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
+    """The built-in studies: name, question, data, time."""
+    for number, (name, question, data, spent) in enumerate(rows):
+        if number:
+            console.print()
+        console.print(Text.assemble((formatting.printable(name), "bold"), f"  {formatting.printable(question)}"))
+        _say(console, f"  data {data}; {spent}" if spent else f"  data {data}", "dim")
+
+
+def print_status(console: Console, plan: Plan, records: Records) -> None:
+    """How far every arm is at every setting."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("arm", overflow="fold")
+    table.add_column("setting", overflow="fold")
+    for name in ("done", "diverged", "failed", "missing", "epochs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for arm in plan.arms:
+        groups: dict[str, list[str]] = {}
+        for key, identity in arm.runs.items():
+            groups.setdefault(key.rpartition("/")[0], []).append(identity)
+        for setting, identities in groups.items():
+            table.add_row(Text(arm.name, style="bold"), Text(setting), *_progress(plan, records, identities))
+    console.print(table)
+    done = sum(records.runs[key].status == "done" for key in plan.runs if key in records.runs)
+    _say(console, f"{done} of {formatting.number_of(len(plan.runs), 'run')} done")
+    for name, how in provenance.training_rows(plan, records):
+        _say(console, f"{name}: {how}", "dim")
+
+
+def _progress(plan: Plan, records: Records, identities: list[str]) -> list[Text]:
+    found = [records.runs[identity].status if identity in records.runs else "missing" for identity in identities]
+    runs = [plan.runs[identity] for identity in identities]
+    trained = sum(sum(epoch <= run.epochs for epoch in records.epochs.get(run.trajectory, {})) for run in runs)
+    cells = [f"{found.count('done')} of {len(found)}"]
+    cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
+    return [Text(cell) for cell in (*cells, f"{trained} of {sum(run.epochs for run in runs)}")]
+
+
+def _say(console: Console, text: str, style: str = "") -> None:
+    """One paragraph, printed as it is: no markup, no highlighting."""
+    console.print(Text(formatting.printable(text), style=style))

@@ -1,0 +1,219 @@
+"""What a study file must fulfil beyond the types of its keys: names that exist, numbers in range, arms that are there.
+
+Every rule raises ValueError with the key at the front; the reader adds the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tiebreak.errors import nearest
+from tiebreak.study import registry
+from tiebreak.study.design_file import declared_names
+from tiebreak.study.registry import Option, Scalar
+
+if TYPE_CHECKING:
+    from tiebreak.study.schema import Arm, Claim, Reported, Study
+
+
+def setting_label(setting: Mapping[str, float]) -> str:
+    """How a setting is written everywhere, in whatever order it was given: `lr=0.01`. No two settings share a label.
+
+    >>> setting_label({"lr": 0.01, "dropout": 0.7})
+    'dropout=0.7 lr=0.01'
+    """
+    return " ".join(f"{key}={_number(setting[key])}" for key in sorted(setting)) or "default"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+
+
+def check(study: Study) -> None:
+    """Raise ValueError at the first rule that the study breaks."""
+    _member("task", study.task, registry.TASKS)
+    task = registry.TASKS[study.task]
+    _check_data("data", study.data, task)
+    _check_protocol("protocol", study.protocol, study.data, task)
+    _member("metric", study.metric, task.metrics)
+    for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
+        if name in registry.DESIGNS:
+            raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
+    for key, given in (("quick.without", study.quick.without), ("quick.build_of", study.quick.build_of)):
+        for name in given:
+            _member(key, name, [arm.name for arm in study.arms])
+    check_options("options", study.options, task.options)
+    if task.ordered and study.budget.batch != 1:
+        raise ValueError(f"budget.batch: should be 1: {study.task} reads one window after the other")
+    _check_grid("grid", study.grid)
+    _check_fixed("fixed", study.fixed, study)
+    for index, arm in enumerate(study.arms, start=1):
+        _check_arm(f"arms[{index}]", arm, study, task)
+    _unique("arms", [arm.name for arm in study.arms])
+    _check_comparisons(study, task)
+    _unique("claims", [claim.id for claim in study.claims])
+    for index, claim in enumerate(study.claims, start=1):
+        _member(f"claims[{index}].comparison", claim.comparison, [item.name for item in study.comparisons])
+        for name in claim.also:
+            _member(f"claims[{index}].also", name, [item.name for item in study.comparisons])
+        _check_origin(f"claims[{index}]", claim, task)
+    for index, reported in enumerate(study.reported, start=1):
+        _check_reported(f"reported[{index}]", reported, study, task)
+    _check_quick(study, task)
+
+
+def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskName) -> None:
+    designs = {name: design for name, design in registry.DESIGNS.items() if design.family == task.family}
+    own = declared_names(Path(study.designs_from)) if study.designs_from is not None else []
+    _member(f"{key}.design", arm.design, [*designs, *own])
+    if arm.design in designs:  # what a user's own design takes, only its code knows
+        check_options(f"{key}.build", arm.build, designs[arm.design].options)
+    check_options(f"{key}.options", arm.options, task.options)
+    for name in arm.options:
+        if task.options[name].of_data:
+            raise ValueError(f"{key}.options.{name}: says how the data is read, and all arms read the same; move it")
+    check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
+    _check_fixed(f"{key}.fixed", arm.fixed, study)
+    if arm.protocol is not None:
+        _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
+
+
+def _check_data(key: str, name: str, task: registry.TaskName) -> None:
+    known = [known for known, data in registry.DATA.items() if data.family == task.family]
+    if not registry.is_path(name) and name not in known:
+        raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, known)} ({registry.OWN_DATA})")
+
+
+def _check_protocol(key: str, name: str, data: str, task: registry.TaskName) -> None:
+    _member(key, name, task.protocols)
+    known = task.protocols[name].data
+    if known and data not in known:
+        raise ValueError(f"{key}: {name!r} is a protocol for {', '.join(known)}, not for {data}; use 'audited'")
+
+
+def _check_origin(key: str, item: Claim | Reported, task: registry.TaskName) -> None:
+    if item.data is not None:
+        _check_data(f"{key}.data", item.data, task)
+    if item.protocol is not None:
+        _member(f"{key}.protocol", item.protocol, task.protocols)
+
+
+def _check_reported(key: str, item: Reported, study: Study, task: registry.TaskName) -> None:
+    _member(f"{key}.arm", item.arm, [arm.name for arm in study.arms])
+    validation = [f"val_{name}" for name in task.metrics]
+    _member(f"{key}.metric", item.metric, [*task.metrics, *validation, "train_loss", "train_loss_running"])
+    if study.grid != study.quick.grid:  # the smaller grid of the quick version may lack a published setting
+        _check_setting(f"{key}.setting", item.setting, study)
+    _check_origin(key, item, task)
+
+
+def _check_quick(study: Study, task: registry.TaskName) -> None:
+    quick = study.quick
+    if quick.protocol is not None:
+        _member("quick.protocol", quick.protocol, task.protocols)
+    if quick.data is not None:
+        _check_data("quick.data", quick.data, task)
+        _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
+    _check_grid("quick.grid", quick.grid or {})
+    check_options("quick.options", quick.options, task.options)
+
+
+def _check_comparisons(study: Study, task: registry.TaskName) -> None:
+    arms = [arm.name for arm in study.arms]
+    for index, item in enumerate(study.comparisons, start=1):
+        key = f"comparisons[{index}]"
+        for side, arm in zip("abcd" if item.kind in ("pair", "interaction") else ("arm",), item.arms(), strict=False):
+            _member(f"{key}.{side}", arm, arms)
+        if len(set(item.arms())) != len(item.arms()):
+            raise ValueError(f"{key}: an arm is compared with itself")
+        if item.metric is not None:
+            _member(f"{key}.metric", item.metric, task.metrics)
+            if item.metric != study.metric and item.margin is None:
+                raise ValueError(f"{key}.margin: required, since {item.metric} is not the study's metric")
+        if item.kind in ("order", "agreement"):
+            _check_metrics(key, item.metrics, item.primary, task)
+        if item.kind == "setting":
+            _check_setting(f"{key}.expect", item.expect, study)
+        if item.kind == "setting" and len(study.settings()) < 2:
+            raise ValueError(f"{key}: the grid has a single setting; nothing to choose from")
+    _unique("comparisons", [item.name for item in study.comparisons])
+    primary = sum(item.primary for item in study.comparisons)
+    if primary != 1:
+        raise ValueError(
+            f"comparisons: exactly one is primary, here {primary}; set primary = true on the main question"
+        )
+
+
+def _check_metrics(key: str, given: tuple[str, ...], primary: bool, task: registry.TaskName) -> None:
+    if primary:
+        raise ValueError(f"{key}: a question about metrics cannot be the primary one, which is about arms")
+    _unique(f"{key}.metrics", list(given))
+    for name in given:
+        _member(f"{key}.metrics", name, task.metrics)
+        if task.metrics[name] != "max":
+            raise ValueError(f"{key}.metrics: in {name} less is better; take metrics in which more is")
+
+
+def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Option]) -> None:
+    """Raise ValueError unless every given option is known, of the right type and within its bounds."""
+    for name, value in given.items():
+        _member(key, name, known)
+        check_option(f"{key}.{name}", value, known[name])
+
+
+def check_option(key: str, value: Scalar, option: Option) -> None:
+    """Raise ValueError unless the value is of the right type and within its bounds."""
+    if type(value) is not type(option.default) and not (isinstance(option.default, float) and type(value) is int):
+        raise ValueError(f"{key}: should be {type(option.default).__name__}, not {value!r}")
+    if option.choices and value not in option.choices:
+        raise ValueError(f"{key}: {value!r} is not one of {', '.join(map(repr, option.choices))}")
+    if not isinstance(value, str) and not _within(value, option.low, option.high):
+        raise ValueError(f"{key}: {value!r} is outside {option.low} to {option.high}")
+
+
+def _check_setting(key: str, setting: Mapping[str, float], study: Study) -> None:
+    if setting not in study.settings():
+        points = "; ".join(setting_label(point) for point in study.settings())
+        raise ValueError(f"{key}: {setting_label(setting)} is not in the grid ({points})")
+
+
+def _check_grid(key: str, grid: Mapping[str, tuple[float, ...]]) -> None:
+    for name, values in grid.items():
+        _member(key, name, registry.HYPERS)
+        if len(set(values)) != len(values):
+            raise ValueError(f"{key}.{name}: a value is there twice")
+        for value in values:
+            _check_hypers(key, {name: value})
+
+
+def _check_fixed(key: str, given: Mapping[str, float], study: Study) -> None:
+    _check_hypers(key, given)
+    for name in given:
+        if name in study.grid:
+            raise ValueError(f"{key}.{name}: it is in the grid, and every arm gets the same grid; remove one")
+
+
+def _check_hypers(key: str, given: Mapping[str, float]) -> None:
+    for name, value in given.items():
+        _member(key, name, registry.HYPERS)
+        hyper = registry.HYPERS[name]
+        if not _within(value, hyper.low, hyper.high):
+            raise ValueError(f"{key}.{name}: {value!r} is outside {hyper.low:g} to {hyper.high:g}")
+
+
+def _within(value: float, low: float | None, high: float | None) -> bool:
+    return not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high)
+
+
+def _member(key: str, name: str, valid: Iterable[str]) -> None:
+    if name not in valid:
+        raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, valid)}")
+
+
+def _unique(key: str, given: list[str]) -> None:
+    for name in given:
+        if given.count(name) > 1:
+            raise ValueError(f"{key}: the name {name!r} is there twice")

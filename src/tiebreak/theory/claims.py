@@ -1,0 +1,153 @@
+"""The claims ledger: every claim that the five reports make, where it comes from and how it is decided. Data, no torch.
+
+A claim is decided by an identity, a check that `tiebreak.theory.identities` computes at once, by a study that is
+run, or by a benchmark. Where identity and study are named, the identity decides, and the study asks what it means for
+quality.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One claim. `identity` says whether a check of its id decides it; `study` is the study's name.
+
+    A claim about speed is decided by a `benchmark` of the repository: both designs alone, timed in turns. The clocks of
+    a study's records are shares of what its runs did together, and decide nothing.
+    """
+
+    id: str
+    text: str
+    source: tuple[str, ...]
+    identity: bool = False
+    study: str | None = None
+    benchmark: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a check found; the evidence is what was computed for it."""
+
+    claim: str
+    verdict: Literal["holds", "fails", "undecided"]
+    sentence: str
+    evidence: dict[str, float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a claim stands now: what its identity says, or the command that would decide it."""
+
+    entry: Entry
+    verdict: Literal["holds", "fails", "undecided", "not run", "not built"]
+    outcome: Outcome | None = None
+    command: str | None = None  # runs the study, where there is one
+
+
+def _by_study(claim: str, text: str, source: str, study: str) -> Entry:
+    return Entry(claim, text, tuple(source.split()), study=study)
+
+
+def _by_identity(claim: str, text: str, source: str, study: str | None = None) -> Entry:
+    return Entry(claim, text, tuple(source.split()), identity=True, study=study)
+
+
+ALL = "R0 R1 R2 R3 R4"
+LEDGER: tuple[Entry, ...] = (
+    _by_study("best-lr-sgd", "of 0.1, 0.01, 0.001, SGD trains the pooling CNN best at 0.01", "R0 R1 R2", "pooling"),
+    _by_study("pool-beats-stride", "at equal parameters max pooling beats stride 2", "R0 R1", "pooling"),
+    _by_study(
+        "pool-invariance",
+        "max pooling makes the net more robust to shift, rotation and scale",
+        "R0 R1 R3",
+        "pooling",
+    ),
+    _by_study("more-epochs-help", "accuracy would still improve past 15 epochs", "R0", "pooling"),
+    _by_study("best-lr-adam", "of 1e-5, 5e-4, 1e-2, Adam does best at 5e-4", "R3", "kuzushiji"),
+    _by_identity(
+        "cnn-fewer-parameters", "a CNN needs O(HW) parameters where a fully connected net needs O(H²W²)", "R3"
+    ),
+    _by_study("cnn-beats-mlp", "CNNs beat fully connected nets on images", "R3", "spatial-structure"),
+    _by_study(
+        "cnn-needs-structure",
+        "without spatial structure (pixels shuffled) the CNN loses that advantage",
+        "R3",
+        "spatial-structure",
+    ),
+    _by_identity("conv-is-linear", "convolution is a matrix product", "R3"),
+    _by_study(
+        "attention-decoder-wins",
+        "the attention decoder beats the LSTM decoder in speech recognition, on loss and all three similarities",
+        "R0 R1 R2",
+        "speech-decoder",
+    ),
+    Entry("attention-decoder-faster", "and it trains faster", ("R0", "R1"), benchmark="benchmarks/decoders.py"),
+    _by_study("metrics-agree", "the three similarities rise together", "R2", "speech-decoder"),
+    _by_study("metric-order", "cosine > Jaccard > Damerau–Levenshtein", "R1", "speech-decoder"),
+    _by_identity("cosine-semantic", "cosine similarity captures meaning", "R1"),
+    _by_study(
+        "attention-translates",
+        "bilinear attention cuts the translation error from .50 to .36",
+        "R3",
+        "translation-attention",
+    ),
+    _by_study("beam-beats-greedy", "beam search translates better with the same model", "R3", "translation-attention"),
+    _by_identity("softmax-quadratic", "softmax attention costs O(L²D)", ALL),
+    _by_identity("taylor-linear", "Taylor attention costs O(LMD), linear in L", "R0 R1 R2"),
+    _by_identity(
+        "feature-size",
+        "the feature map has C(D+K−1, K−1) entries (symmetric), ΣDⁿ (full), not D^{K−1}",
+        "R0 R1 R2",
+    ),
+    _by_identity(
+        "heads-equal",
+        "multi-head has the parameters and asymptotic cost of single-head, but is slower",
+        "R4",
+        "heads",
+    ),
+    _by_identity("perplexity-is-exp-ce", "CE = log PP", "R4"),
+    _by_study(
+        "bigger-lm-better",
+        "perplexity falls from 300 to 164 to 140 with size, at over 10× the time",
+        "R4",
+        "language-model",
+    ),
+    _by_study("num-steps-neutral", "the window length barely matters", "R4", "language-model"),
+    _by_study("lm-held-out", "164 and 140 are test perplexities", "R4", "language-model"),
+    _by_identity(
+        "gcn-rows-normalised",
+        "symmetric normalisation gives rows that sum to one",
+        "R4",
+        "graph-normalisation",
+    ),
+)
+
+
+def standings(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[Standing]:
+    """Every claim in the ledger's order, given what the identities say and which studies there are."""
+    found = []
+    for entry in LEDGER:
+        command = f"tiebreak run {entry.study}" if entry.study in built else None
+        if entry.benchmark is not None:
+            command = f"python {entry.benchmark}"
+        if entry.identity:
+            outcome = outcomes[entry.id]
+            found.append(Standing(entry, outcome.verdict, outcome, command))
+        else:
+            found.append(Standing(entry, "not run" if command else "not built", None, command))
+    return found
+
+
+def to_json(found: list[Standing]) -> str:
+    """For programs."""
+    rows = []
+    for each in found:
+        entry = asdict(each.entry) | {"verdict": each.verdict, "command": each.command}
+        told = each.outcome
+        rows.append(entry | ({"sentence": told.sentence, "evidence": told.evidence} if told else {}))
+    return json.dumps(rows, indent=2, ensure_ascii=False)

@@ -1,0 +1,97 @@
+"""A program on a GPU: traced, its products rewritten, compiled, and several steps captured in a CUDA graph.
+
+A step of small networks is over in less time than Python needs to launch its kernels; replaying a graph launches them
+all at once. What a step brings is copied into fixed places before a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils import _pytree as pytree
+
+from tiebreak.layers.kernels.product import descend
+from tiebreak.train.fused.rewrite import rewrite
+from tiebreak.train.fused.step_inputs import Feed
+from tiebreak.train.fused.trace import Function, leaves_of, trace
+
+ALIGNED = 16  # elements: the compiler assumes that its inputs start at multiples of 16 bytes
+
+
+class Captured:
+    """A `Program` for CUDA that runs `steps` steps at once where so many are left."""
+
+    def __init__(
+        self,
+        function: Function,
+        state: Mapping[str, Any],
+        shared: Mapping[str, Any],
+        row: Feed,
+        *,
+        steps: int,
+        compiled: bool,
+    ) -> None:
+        self._steps = steps
+        self._state, self._fixed = leaves_of(state), leaves_of(state, shared)
+        traced = trace(function, state, shared, row)
+        self._result = traced.result
+        self._descents = rewrite(traced.graph)
+        self._windows = [_window(values, steps) for values in leaves_of(row)]
+        inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
+        self._call: Any = torch._inductor.compile(traced.graph, inputs) if compiled else traced.graph
+        self._pool: Any = torch.cuda.graph_pool_handle()  # its graphs never run at once: they share their memory
+        self._graphs = {count: self._capture(count) for count in (steps, 1)}
+
+    def advance(self, feed: Feed, first: int, steps: int) -> int:
+        """Run as many steps as one replay has."""
+        count = self._steps if steps >= self._steps else 1
+        for window, values in zip(self._windows, leaves_of(feed), strict=True):
+            window[:count].copy_(values[first : first + count])
+        self._replay(count)
+        return count
+
+    def call(self, row: Feed) -> Any:
+        """Run one step and return what the function returns; the next call overwrites it."""
+        for window, values in zip(self._windows, leaves_of(row), strict=True):
+            window[0].copy_(values)
+        return pytree.tree_unflatten(self._replay(1), self._result)
+
+    def _replay(self, count: int) -> list[Tensor]:
+        graph, results = self._graphs[count]
+        graph.replay()
+        return results
+
+    def _capture(self, count: int) -> tuple[torch.cuda.CUDAGraph, list[Tensor]]:
+        """Capture `count` steps. The steps before it, in which everything is compiled, are undone."""
+        saved = [values.clone() for values in self._state]
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self._step(0)
+        torch.cuda.current_stream().wait_stream(side)
+        for values, before in zip(self._state, saved, strict=True):
+            values.copy_(before)
+        del saved
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool):
+            results = [self._step(at) for at in range(count)]
+        return graph, results[-1]
+
+    def _step(self, at: int) -> list[Tensor]:
+        with torch.no_grad():
+            found: list[Tensor] = self._call(*self._fixed, *[window[at] for window in self._windows])
+            for descent in self._descents:
+                a, b, rate = found[descent.first : descent.first + 3]
+                param = self._fixed[descent.param]
+                descend(param.view(len(param), a.shape[1], b.shape[2]), a, b, rate)
+        return found[: self._result.num_leaves]
+
+
+def _window(values: Tensor, steps: int) -> Tensor:
+    """Room for the rows [steps, ...] of a feed, each starting at an aligned place."""
+    size = -(-values.numel() // ALIGNED) * ALIGNED
+    return values.new_zeros(steps, size)[:, : values.numel()].view(steps, *values.shape)

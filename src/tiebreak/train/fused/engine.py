@@ -1,0 +1,235 @@
+"""Many runs as one computation: `vmap` over the loss and update that `loop` uses, on stacked states.
+
+The runs of a cohort differ in numbers only (seed, learning rate, ...). Their states are stacked, one tensor [n, ...]
+for each of a run's tensors, and each run's own state becomes a view of the stack, so that checkpoints neither know nor
+care. A lone run is padded to two: with a run axis of one the kernels round differently.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from tiebreak.layers.carry import carried
+from tiebreak.layers.rnn import use_plain_cells
+from tiebreak.layers.stacked_conv import stack_convolutions
+from tiebreak.plan.runs import Run, evaluation_key
+from tiebreak.study.registry import Scalar
+from tiebreak.tasks.interface import Split, Task, count, select
+from tiebreak.train.evaluate import PLAIN, Evaluation, at_once
+from tiebreak.train.fused.program import Program, make_program
+from tiebreak.train.fused.step_inputs import Feed, epoch_feed, mapped
+from tiebreak.train.fused.trace import make_outcomes, make_step
+from tiebreak.train.loop import TICK_SECONDS, Tick
+from tiebreak.train.step import State, hyper_tensors, start_pass
+
+STEPS = 10  # in one replay of a CUDA graph: with more, little is gained
+COMPILED = 10_000  # steps from which on the seconds of compiling should be won back: an estimate
+PRECISION = "float32, matrix products as three TF32 products"
+REDUCED = "TF32 for large matrix products, the others as three TF32 products"
+EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
+
+
+class Fused:
+    """A cohort's runs as a trainer for `together`."""
+
+    def __init__(
+        self,
+        task: Task,
+        network: nn.Module,
+        runs: Sequence[Run],
+        states: Sequence[State],
+        *,
+        compiled: bool | None = None,
+    ) -> None:
+        first = next(iter(states[0].params.values()))
+        self._device = first.device
+        self._task, self._network = task, network
+        self._real = len(runs)
+        padding = 2 - len(runs) if len(runs) < 2 else 0
+        self._runs = [*runs, *[runs[-1]] * padding]
+        self._states = [*states, *[_copied(states[-1])] * padding]
+        use_plain_cells(network, True)
+        if self._device.type == "cuda":
+            stack_convolutions(network)
+        self._stack = Stack(self._states)
+        # What an evaluation carries from one example to the next: apart from what training carries.
+        self._carried = {name: torch.zeros_like(self._stack.buffers[name]) for name in carried(network)}
+        self._hypers = _stacked_hypers(self._runs, first)
+        self._rates = _stacked_rates(self._states)
+        self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
+        self._training: dict[int, tuple[Split, Program]] = {}  # by the split's id, which lives as long as this does
+        self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
+        self._compiled = compiled  # on a GPU; None: where it pays
+        self._next: tuple[tuple[int, int], Feed] | None = None  # the next epoch's feed and its place, if there already
+        self._setup = 0.0
+
+    def train_epoch(self, split: Split, tick: Tick) -> list[float]:
+        """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
+        before = self._states[0].steps
+        totals = self._train_pass(split, tick, STEPS)
+        for state in self._states:
+            state.epoch += 1
+        if self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
+            examples = count(self._task, split)  # while the GPU still works on what it was given
+            self._next = (examples, self._states[0].steps), self._feed(examples)
+        return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
+
+    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+        """Train on a split without its being an epoch. Returns the loss of every step, seen before its update."""
+        totals = torch.stack(self._train_pass(split, lambda share, steps: None, 1)).cpu().numpy()
+        losses = np.diff(totals, axis=0, prepend=0.0)
+        return [losses[:, row] for row in range(self._real)]
+
+    def _train_pass(self, split: Split, tick: Tick, stride: int) -> list[Tensor]:
+        """Train on every example once. The sums of losses [n] so far, on a GPU after every `stride` steps."""
+        examples = count(self._task, split)
+        ready, self._next = self._next, None
+        place = examples, self._states[0].steps
+        feed = ready[1] if ready is not None and ready[0] == place else self._feed(examples)
+        feed = mapped(feed, lambda values: values.to(self._device))
+        self._network.train()
+        program = self._training_program(split, feed, stride)
+        start_pass(self._runs[0].optimiser.kind, self._network, self._stack.buffers, self._stack.slots)
+        self._total.zero_()
+        steps, done, told = len(feed["indices"]), 0, time.monotonic()
+        totals = []
+        while done < steps:
+            done += program.advance(feed, done, steps - done)
+            totals.append(self._total.clone())
+            if time.monotonic() - told > TICK_SECONDS:
+                self._wait()
+                told = time.monotonic()
+                tick(done / steps, done)
+        for state in self._states:
+            state.steps += steps
+        return totals
+
+    def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
+        """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it.
+
+        The size is the same for all splits that are not smaller, so that one program serves them.
+
+        Examples that have an order go one at a time, and what is carried from one to the next starts at zero.
+        """
+        self._network.eval()
+        task = self._task.under(how)
+        examples = count(task, split)
+        size = 1 if task.ordered else min(examples, at_once(task, split, EVALUATED))
+        parts = -(-examples // size)
+        program = self._evaluating_program(how, select(task, split, lambda values: values[:size]))
+        for values in self._carried.values():
+            values.zero_()
+        found: dict[str, list[Tensor]] = {}
+        for part in range(parts):
+            start = min(part * size, examples - size)
+            outcomes = program.call(select(task, split, partial(torch.narrow, dim=0, start=start, length=size)))
+            for name, values in outcomes.items():
+                found.setdefault(name, []).append(values[:, part * size - start :].float().cpu())
+        whole = {name: torch.cat(values, dim=1).numpy() for name, values in found.items()}
+        each = [{name: values[row] for name, values in whole.items()} for row in range(self._real)]
+        return [task.score(outcomes) for outcomes in each]
+
+    def finite(self) -> list[bool]:
+        """Whether all parameters of each run are numbers."""
+        flags = [torch.isfinite(values).flatten(1).all(dim=1) for values in self._stack.params.values()]
+        return torch.stack(flags).all(dim=0).tolist()[: self._real]
+
+    def provenance(self) -> dict[str, str]:
+        """How precise the products are on a GPU."""
+        if self._device.type == "cpu":
+            return {}
+        precision = REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
+        return {"precision": precision, "compiled": "yes" if self._compiled else "no"}
+
+    def setup_seconds(self) -> float:
+        """Seconds spent on tracing, compiling and capturing since the last call."""
+        spent, self._setup = self._setup, 0.0
+        return spent
+
+    def _training_program(self, split: Split, feed: Feed, stride: int) -> Program:
+        if id(split) not in self._training:
+            start = time.perf_counter()
+            step = make_step(self._task, self._network, self._runs[0].optimiser.kind)
+            row = mapped(feed, lambda values: values[0])
+            state = {**vars(self._stack), "total": self._total}
+            own = {"hypers": self._hypers, "rates": self._rates}
+            two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
+            step(two[0], {**two[1], "split": split}, two[2])  # fills caches; raises here if the design cannot be fused
+            steps = len(feed["indices"])
+            if self._compiled is None:  # a function of the whole run, so that a resumed one decides alike
+                self._compiled = steps * self._runs[0].epochs >= COMPILED
+            shared = {**own, "split": split}
+            program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=self._compiled)
+            self._training[id(split)] = split, program
+            self._setup += time.perf_counter() - start
+        return self._training[id(split)][1]
+
+    def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
+        shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
+        if shapes not in self._evaluating:
+            start = time.perf_counter()
+            function = make_outcomes(self._task.under(how), self._network)
+            shared = {"params": self._stack.params, "buffers": self._stack.buffers}
+            self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
+            self._setup += time.perf_counter() - start
+        return self._evaluating[shapes]
+
+    def _feed(self, examples: int) -> Feed:
+        dtype = next(iter(self._stack.params.values())).dtype
+        shuffled = not self._task.ordered
+        return epoch_feed(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+class Stack:
+    """The tensors of n states as one tensor [n, ...] each; the states' own become views of these."""
+
+    def __init__(self, states: Sequence[State]) -> None:
+        self.params = _joined([state.params for state in states])
+        self.buffers = _joined([state.buffers for state in states])
+        self.slots = {name: _joined([state.slots[name] for state in states]) for name in self.params}
+
+
+def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Stack tensors by name. A run without a tensor that others have (a momentum of 0) gets zeros, seen by nobody."""
+    names = {name: values for tensors in reversed(each) for name, values in tensors.items()}
+    stacks = {}
+    for name, like in names.items():
+        stack = stacks[name] = torch.stack([tensors.get(name, torch.zeros_like(like)) for tensors in each])
+        for row, tensors in enumerate(each):
+            if name in tensors:
+                tensors[name] = stack[row]
+    return stacks
+
+
+def _copied(state: State) -> State:
+    return State(
+        params=dict(state.params),
+        buffers=dict(state.buffers),
+        slots={name: dict(slots) for name, slots in state.slots.items()},
+        rates=state.rates,
+        epoch=state.epoch,
+        steps=state.steps,
+    )
+
+
+def _stacked_hypers(runs: Sequence[Run], like: Tensor) -> dict[str, Tensor]:
+    """Hyper-parameters [n] of those that any run uses; what changes from step to step comes with the feed."""
+    each = [hyper_tensors(run, like) for run in runs]
+    names = dict.fromkeys(name for hypers in each for name in hypers if name not in ("lr", "dropout"))
+    return {name: torch.stack([hypers.get(name, like.new_zeros(())) for hypers in each]) for name in names}
+
+
+def _stacked_rates(states: Sequence[State]) -> dict[str, Tensor]:
+    """Dropout rates [n] by buffer: each run's own, or the design's."""
+    return {name: torch.stack([state.rates[name] for state in states]) for name in states[0].rates}

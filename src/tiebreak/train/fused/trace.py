@@ -1,0 +1,146 @@
+"""A step of many runs written down as one graph of tensor operations.
+
+`vmap` and `grad` are transforms that Python applies anew at every call; traced once, what they produce is a plain list
+of operations on stacked tensors. The list runs without them: on a CPU as it is, on a GPU rewritten (`rewrite`),
+compiled and captured (`capture`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+from torch.fx import GraphModule
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.graph import CodeGen
+from torch.utils import _pytree as pytree
+
+from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.tasks.interface import Hypers, Split, Task, select
+from tiebreak.train.optim import Kind, update
+
+Tensors = Mapping[str, Tensor]
+Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), what is shared, and what a step brings
+
+
+class _Loss(nn.Module):
+    """A task's loss of one run's batch, and the buffers that the network would have changed."""
+
+    def __init__(self, task: Task, network: nn.Module) -> None:
+        super().__init__()
+        self.task, self.network = task, network
+
+    def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
+        return self.task.loss(self.network, batch, weights, hypers), fresh_buffers(self.network)
+
+
+class _Outcomes(nn.Module):
+    """A task's outcomes of one run's batch, and the buffers that the network would have changed."""
+
+    def __init__(self, task: Task, network: nn.Module) -> None:
+        super().__init__()
+        self.task, self.network = task, network
+
+    def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        return self.task.outcomes(self.network, batch), fresh_buffers(self.network)
+
+
+def _inside(tensors: Tensors) -> dict[str, Tensor]:
+    """A network's tensors by the names that they have inside the modules above."""
+    return {f"network.{name}": value for name, value in tensors.items()}
+
+
+def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
+    """One training step of n runs.
+
+    state, changed in place: params, buffers and slots [n, ...], and total [n], the sum of the losses; shared: the data
+    (split), hypers and dropout rates [n]; feed: what this step brings, see `feed`.
+    """
+    inside = _Loss(task, network)
+
+    def one(params: Tensors, buffers: Tensors, batch: Split, weights: Tensor, hypers: Hypers) -> Any:
+        given = {**_inside(params), **_inside(buffers)}
+        return functional_call(inside, given, (batch, weights, hypers))
+
+    def step(state: Mapping[str, Any], shared: Mapping[str, Any], feed: Mapping[str, Any]) -> None:
+        params, slots, buffers = state["params"], state["slots"], state["buffers"]
+        batch = select(task, shared["split"], lambda values: gather(values, feed["indices"]))
+        batch_axes = {name: None if name in task.shared else 0 for name in batch}
+        hypers = {**shared["hypers"], **feed["changing"]}
+        gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
+            params, {**buffers, **shared["rates"], **feed["buffers"]}, batch, feed["weights"], hypers
+        )
+        for name, param in params.items():
+            spread = {key: number.view(-1, *[1] * (param.ndim - 1)) for key, number in hypers.items()}
+            update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
+        for name, values in fresh.items():
+            buffers[name].copy_(values)
+        state["total"].add_(loss)
+
+    return step
+
+
+def make_outcomes(task: Task, network: nn.Module) -> Function:
+    """The outcomes [n, B] of n runs on one batch. Params and buffers are among what is shared, and not changed.
+
+    state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
+    """
+    inside = _Outcomes(task, network)
+
+    def one(params: Tensors, buffers: Tensors, batch: Split) -> Any:
+        return functional_call(inside, {**_inside(params), **_inside(buffers)}, (batch,))
+
+    def all_of(state: Mapping[str, Any], shared: Mapping[str, Any], batch: Split) -> dict[str, Tensor]:
+        buffers = {**shared["buffers"], **state}
+        outcomes: dict[str, Tensor]
+        outcomes, fresh = vmap(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
+        for name, values in state.items():
+            values.copy_(fresh[name])
+        return outcomes
+
+    return all_of
+
+
+def gather(values: Tensor, indices: Tensor) -> Tensor:
+    """The examples [n, B, ...] of indices [n, B]."""
+    return values.index_select(0, indices.flatten()).view(*indices.shape, *values.shape[1:])
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The operations of a function, from the leaves of its arguments to those of its result."""
+
+    graph: GraphModule
+    result: pytree.TreeSpec
+
+    def __call__(self, leaves: Sequence[Tensor]) -> Any:
+        """What the function returns."""
+        return pytree.tree_unflatten(self.graph(*leaves), self.result)
+
+
+def trace(function: Function, *arguments: Any) -> Trace:
+    """The operations of a call, for arguments of these shapes. Nothing is computed.
+
+    What layers cache must be there already: call the function before, with any number of runs.
+    """
+    leaves, structure = pytree.tree_flatten(arguments)
+    results: list[pytree.TreeSpec] = []
+
+    def flat(*values: Tensor) -> list[Tensor]:
+        found, spec = pytree.tree_flatten(function(*pytree.tree_unflatten(values, structure)))
+        results.append(spec)
+        return found
+
+    graph = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(*leaves)
+    graph.graph.set_codegen(CodeGen())  # plain arguments and a plain list, without pytrees around them
+    graph.graph.eliminate_dead_code()
+    graph.recompile()
+    return Trace(graph, results[-1])
+
+
+def leaves_of(*arguments: Any) -> list[Tensor]:
+    """The tensors of arguments, in the order of a trace."""
+    return pytree.tree_leaves(arguments)

@@ -1,0 +1,1 @@
+"""From records to the verdict: statistics, intervals, sentences."""

@@ -1,0 +1,134 @@
+"""The answer to a study, with the stable keys of `verdict.json`. Frozen, no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ConfigDict, Field, ValidationError
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.study import parsing
+from tiebreak.study.schema import Strict
+
+VERDICT_FILE = "verdict.json"
+Outcome = Literal["a", "b", "same", "undecided"]
+ClaimOutcome = Literal["holds", "fails", "undecided", "hint", "not run here"]
+
+
+class Metric(Strict):
+    """What is compared, and on which split."""
+
+    name: str
+    goal: Literal["max", "min"]
+    split: str = "test"
+
+
+class ArmResult(Strict):
+    """One arm at the setting that validation chose. Intervals are 95 % t intervals over seeds."""
+
+    name: str
+    design: str
+    parameters: int
+    flops: int | None
+    setting: dict[str, float]
+    seeds: int  # runs that finished at this setting
+    failed: int  # runs that diverged or failed at this setting
+    missing: int  # runs not trained yet
+    mean: float | None
+    sd: float | None
+    low: float | None
+    high: float | None
+    train_seconds: float | None  # mean per run
+
+
+class ComparisonResult(Strict):
+    """One comparison. `difference` is a minus b in the metric's own unit, whatever the goal."""
+
+    name: str
+    group: str = ""  # the study's comparison that it belongs to: "which setting is best" makes several
+    kind: Literal["pair", "interaction", "setting", "order", "agreement"]
+    primary: bool
+    a: str
+    b: str
+    metric: str
+    margin: float
+    difference: float | None
+    low: float | None  # simultaneous 95 % interval over seeds, matching Holm
+    high: float | None
+    p: float | None
+    p_adjusted: float | None
+    p_sign_flip: float | None
+    p_a_better: float | None
+    verdict: Outcome
+    seeds: int
+    seeds_needed: int | None  # how many more; None when decided or when no number would do
+    examples_low: float | None  # 95 % interval over test examples, seeds held fixed
+    examples_high: float | None
+    sentence: str  # the same in words
+
+
+class ReportedResult(Strict):
+    """A published figure against our distribution of single runs (95 % prediction interval over seeds)."""
+
+    source: str
+    what: str
+    value: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    inside: bool | None
+    seeds: int
+
+
+class ClaimResult(Strict):
+    """A claim and what became of it; `leans` says which way a hint points."""
+
+    id: str
+    text: str
+    source: tuple[str, ...] = Field(strict=False)  # a list in JSON
+    verdict: ClaimOutcome
+    leans: Literal["holds", "fails", "undecided"] | None
+    why: str
+
+
+class Verdict(Strict):
+    """The answer: what `verdict.json` holds."""
+
+    study: str
+    question: str
+    answer: str
+    data: str
+    protocol: str
+    metric: Metric
+    margin: float
+    planned: int
+    finished: int
+    designs: tuple[ArmResult, ...]
+    comparisons: tuple[ComparisonResult, ...]
+    reported: tuple[ReportedResult, ...]
+    claims: tuple[ClaimResult, ...]
+    warnings: tuple[str, ...]
+
+    model_config = ConfigDict(strict=False)
+
+    @property
+    def primary(self) -> ComparisonResult:
+        """The comparison that answers the question."""
+        return next(item for item in self.comparisons if item.primary)
+
+    def to_json(self) -> str:
+        """The text of `verdict.json`; numbers that do not exist are null."""
+        return self.model_dump_json(indent=2) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> Verdict:
+        """The stored verdict of a results folder."""
+        path = folder / VERDICT_FILE
+        if not path.is_file():
+            raise TiebreakError(f"{folder}: no {VERDICT_FILE} yet; finish the study with `tiebreak run`")
+        try:
+            return cls.model_validate_json(files.read_text(path))
+        except ValidationError as error:
+            raise TiebreakError(f"{path}: {parsing.explain(error)}; `tiebreak report` rewrites it") from None

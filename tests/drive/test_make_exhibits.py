@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tiebreak import api
+from tiebreak.drive.messages import Message, Note, Shown, decode, encode
+from tiebreak.drive.runner import Machine
+from tiebreak.study.schema import Study
+
+
+@pytest.fixture(scope="module")
+def result(
+    tiny_study: Callable[..., Study], tiny_data_dir: Path, tmp_path_factory: pytest.TempPathFactory
+) -> api.Result:
+    out = tmp_path_factory.mktemp("show") / "out"
+    return api.run(tiny_study(), out, machine=Machine(data_dir=tiny_data_dir), listen=lambda message: None)
+
+
+def forget_exhibits(folder: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(folder / "records.sqlite") as connection:
+        connection.execute("DELETE FROM exhibits")
+    connection.close()
+
+
+def test_a_damaged_checkpoint_is_a_note_and_no_failed_run(
+    result: api.Result, tiny_data_dir: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(result.folder, copy)
+    forget_exhibits(copy)
+    damaged = sorted((copy / "checkpoints").iterdir())[0]
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    heard: list[Message] = []
+    again = api.run(result.study, copy, machine=Machine(data_dir=tiny_data_dir), listen=heard.append)
+    assert any(isinstance(message, Note) and damaged.name in message.text for message in heard)
+    assert [record.status for record in again.records.runs.values()] == ["done"] * 4
+    assert len(again.records.exhibits) == 3
+
+
+def test_exhibits_travel_whole(result: api.Result) -> None:
+    for identity, exhibits in result.records.exhibits.items():
+        message = Shown(identity=identity, exhibits=tuple(exhibits.values()))
+        back = decode(encode(message))
+        assert isinstance(back, Shown)
+        for before, after in zip(message.exhibits, back.exhibits, strict=True):
+            assert before.name == after.name
+            assert set(before.arrays) == set(after.arrays)
+            for name, array in before.arrays.items():
+                np.testing.assert_array_equal(array, after.arrays[name])
+                assert array.dtype == after.arrays[name].dtype

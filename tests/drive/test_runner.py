@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.made_up import ended, epoch_done, state
+from support.small_study import cohort_job, contents, epochs_in, one_arm, one_thread, worker_processes, write_data
+from tiebreak.drive.jobs import Wanted
+from tiebreak.drive.messages import Begun, EpochDone, Message
+from tiebreak.drive.recorder import keep
+from tiebreak.drive.runner import Machine, missing, train_plan
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.planner import make_plan
+from tiebreak.plan.runs import PLAN_FILE, Plan, Run
+from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.store import Store
+from tiebreak.train.cohort import train
+
+EVALUATED = [
+    {"name": "still", "design": "cnn-strided"},
+    {"name": "moved", "design": "cnn-strided", "evaluation": {"shift": 2}},
+]
+
+
+@pytest.fixture(name="data")
+def _data(tmp_path: Path) -> Iterator[Path]:
+    with one_thread():
+        yield write_data(tmp_path / "data")
+
+
+@pytest.fixture(name="store")
+def _store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store.create(tmp_path)) as store:
+        yield store
+
+
+def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:
+    (folder / CHECKPOINTS).mkdir()
+    for epoch in range(1, epochs + 1):
+        (folder / CHECKPOINTS / state(run, epoch).file).touch()
+        keep(store, folder, epoch_done(run, epoch))
+
+
+def with_bad_run(plan: Plan) -> tuple[Plan, Run]:
+    """The plan with a run whose design raises."""
+    good = next(iter(plan.runs.values()))
+    bad = good.model_copy(update={"build": {"width": 3}})
+    return plan.model_copy(update={"runs": {bad.identity: bad, **plan.runs}}), bad
+
+
+def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
+    assert Machine().processes() == len(os.sched_getaffinity(0))
+    assert Machine(device="cuda").processes() == 1
+    assert Machine(workers=3).processes() == 3
+
+
+def test_reduced_precision_is_for_a_gpu() -> None:
+    assert Machine(device="cuda", precision="tf32").place == "cuda, tf32"
+    assert Machine(device="cuda").place == "cuda"
+    with pytest.raises(
+        TiebreakError, match=r"^precision tf32 is a GPU's \(--device cuda\); a CPU computes in float32$"
+    ):
+        Machine(precision="tf32")
+
+
+@pytest.mark.parametrize(
+    ("record", "evaluations", "wanted"),
+    [
+        (None, (), True),
+        ({"status": "failed", "epoch": 0}, (), True),
+        ({"status": "diverged", "epoch": 1}, (), False),
+        ({"status": "done", "epoch": 3}, ("default", "shift=2"), False),
+        ({"status": "done", "epoch": 3}, ("default",), True),
+    ],
+    ids=["never tried", "failed", "diverged", "done", "done but not evaluated in every way"],
+)
+def test_what_is_missing(
+    tmp_path: Path,
+    data: Path,
+    store: Store,
+    record: dict[str, object] | None,
+    evaluations: tuple[str, ...],
+    wanted: bool,
+) -> None:
+    plan = make_plan(one_arm(arms=EVALUATED), data)
+    (run,) = plan.runs.values()
+    if record is not None:
+        keep(store, tmp_path, ended(run, record, evaluations))
+    assert missing(plan, store) == ([run] if wanted else [])
+
+
+def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) -> None:
+    plan = make_plan(one_arm(), data)
+    (run,) = plan.runs.values()
+    with closing(Store.create(tmp_path)) as store:
+        hear_epochs(run, store, tmp_path, 1)
+        keep(store, tmp_path, ended(run, {"status": "done", "epoch": 3}, ("default",)))
+        with store.transaction():
+            store.add_checkpoint(state(run, 3))
+    for name in (state(run, 3).file, state(run, 2).file, f".{state(run, 3).file}.0a1b.part"):
+        (tmp_path / CHECKPOINTS / name).touch()
+    heard: list[Message] = []
+    assert train_plan(plan, tmp_path, Machine(data_dir=data), heard.append) == 0
+    assert heard == [Begun(runs={}, steps=12, stored=1, workers=0)]
+    assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == [state(run, 3).file]
+
+
+@pytest.mark.parametrize("strategy", ["fused", "loop"])
+def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path, strategy: Wanted) -> None:
+    study = one_arm(grid={"lr": [1e6, 0.003]}, fixed={}, epochs=2)
+    plan, bad = with_bad_run(make_plan(study, data))
+    wild, tame = (run for run in plan.runs.values() if run is not bad)
+    folder = tmp_path / "out"
+    folder.mkdir()
+    machine, first = Machine(workers=1, data_dir=data, strategy=strategy), list[Message]()
+    assert train_plan(plan, folder, machine, first.append) == 3
+    found = contents(folder)
+    assert found["runs"][wild.identity] == (wild.trajectory, "diverged", 1, "epoch 1: train loss nan")
+    assert found["runs"][tame.identity] == (tame.trajectory, "done", 2, "")
+    assert found["runs"][bad.identity][1] == "failed"
+    assert "unexpected keyword argument 'width'" in found["runs"][bad.identity][3]
+    assert epochs_in(first) == [(tame.trajectory, 1), (tame.trajectory, 2)]
+    assert list(found["checkpoints"]) == [(tame.identity, 2)]
+
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    with closing(Store.create(alone)) as store:
+        for message in train(cohort_job([tame], alone, data, strategy=strategy), lambda message: None):
+            keep(store, alone, message)
+    for kind, rows in contents(alone).items():
+        assert rows.items() <= found[kind].items()
+
+    again: list[Message] = []
+    assert train_plan(plan, folder, machine, again.append) == 1
+    (begun,) = (message for message in again if isinstance(message, Begun))
+    assert list(begun.runs) == [bad.identity]  # what failed is tried again, what diverged is not
+    assert begun.stored == 2
+    assert contents(folder) == found
+
+
+def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Path) -> None:
+    plan = make_plan(one_arm(epochs=4, batch=2), data)
+    (run,) = plan.runs.values()
+    (tmp_path / PLAN_FILE).write_text(plan.model_dump_json())
+
+    def kill_after_two(message: Message) -> None:
+        if isinstance(message, EpochDone) and message.records[0].epoch == 2:
+            os.kill(worker_processes()[0], signal.SIGKILL)
+
+    with pytest.raises(TiebreakError, match=r"^a worker process was killed by signal 9 .*run the same command again"):
+        train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), kill_after_two)
+    assert check(tmp_path)[1] == []
+    stored = list(contents(tmp_path)["epochs"])
+    assert stored[:2] == [(run.trajectory, 1), (run.trajectory, 2)]
+
+    heard: list[Message] = []
+    train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), heard.append)
+    begun = heard[0]
+    assert isinstance(begun, Begun)
+    assert begun.runs[run.identity].done == len(stored)
+    assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
+    assert check(tmp_path)[1] == []

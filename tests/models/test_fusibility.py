@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tiebreak.models.design import Images
+from tiebreak.models.fusibility import why_not
+
+SHAPE = Images(channels=1, height=28, width=28, classes=3)
+
+
+class Own(nn.Module):
+    """A user's design: a linear layer, and what a subclass does with its output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(28 * 28, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.then(self.out(images.flatten(1)))
+
+    def then(self, logits: Tensor) -> Tensor:
+        return logits
+
+
+class Decides(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        return logits if logits.sum() > 0 else -logits
+
+
+class Reads(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        return logits * logits.sum().item()
+
+
+class Draws(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        return logits + torch.rand_like(logits)
+
+
+class Raises(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        raise ValueError("only\non Sundays. " + "And much more. " * 50)
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(28, 5, batch_first=True)
+        self.out = nn.Linear(5, 3)
+
+    def forward(self, images: Tensor) -> Tensor:
+        hidden: Tensor = self.lstm(images[:, 0])[0]
+        logits: Tensor = self.out(hidden[:, -1])
+        return logits
+
+
+def test_what_torch_can_map_over_runs_can_be_fused() -> None:
+    assert why_not(Own(), SHAPE) == ""
+
+
+@pytest.mark.parametrize(
+    ("network", "reason"),
+    [
+        (Decides(), "it decides by values of a tensor"),
+        (Reads(), "it decides by values of a tensor"),
+        (Draws(), "it draws random numbers from torch's generator"),
+        (nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 3), nn.RReLU()), "RuntimeError: "),
+        (Raises(), "ValueError: only on Sundays"),
+        (Recurrent(), "it uses nn.LSTM"),
+    ],
+    ids=["decides", "reads", "draws", "rrelu", "raises", "recurrent"],
+)
+def test_what_cannot_be_fused_is_told_in_one_line(network: nn.Module, reason: str) -> None:
+    found = why_not(network, SHAPE)
+    assert found.startswith(reason)
+    assert "\n" not in found
+    assert len(found) < 200
+
+
+def test_asking_changes_nothing_and_warns_of_nothing() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)).eval()
+    draws = Draws()
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    state = torch.get_rng_state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        why_not(network, SHAPE)
+        why_not(draws, SHAPE)
+    assert not network.training
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+    assert all(parameter.grad is None for parameter in network.parameters())
+    assert torch.equal(state, torch.get_rng_state())

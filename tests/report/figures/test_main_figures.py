@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping
+from xml.etree import ElementTree
+
+import pytest
+
+from support import sample_report
+from tiebreak.report.evidence import Evidence, Point, Sides
+from tiebreak.report.figures import drawing, main_figures
+from tiebreak.report.page import tables, view
+from tiebreak.study.schema import Study
+from tiebreak.verdict.decide import make_verdict
+
+LARGEST_FIGURE = 60_000
+KINDS = ("narrow", "wide", "pairs")
+
+
+def _all(evidence: Evidence) -> dict[str, str]:
+    found = view.pictures(evidence)
+    mains = {
+        f"{key} {number}": getattr(main, key) for number, main in enumerate(found["main_figures"]) for key in KINDS
+    }
+    panels = {f"reported {panel.quantity}": panel.svg for panel in found["reported_panels"]}
+    names = ("validation_curves", "loss_curves", "setting_grid")
+    return {**mains, **panels, **{name: found[name] for name in names}}
+
+
+def test_every_figure_is_small_labelled_and_takes_its_colours_from_the_page() -> None:
+    drawn = _all(sample_report.with_reported())
+    assert len(drawn) == 9
+    for svg in drawn.values():
+        root = ElementTree.fromstring(svg)
+        assert len(svg) < LARGEST_FIGURE
+        assert (root.tag, root.get("role")) == ("svg", "img")
+        assert root.get("aria-label")
+        assert "currentColor" in svg
+        assert not re.search(r"https?://|<style|<metadata|xmlns|#0[1-4]0[1-4]0[1-4]", svg)
+
+
+def test_text_is_at_least_11_pixels() -> None:
+    for svg in _all(sample_report.with_reported()).values():
+        sizes = [int(size) for size in re.findall(r"font-size: (\d+)px", svg)]
+        assert sizes
+        assert min(sizes) >= 11
+
+
+def test_the_same_numbers_draw_the_same_bytes() -> None:
+    assert _all(sample_report.partial()) == _all(sample_report.partial())
+
+
+def test_references_are_unique_on_the_page_and_resolve() -> None:
+    drawn = "".join(_all(sample_report.with_reported()).values())
+    names = re.findall(r'id="([^"]+)"', drawn)
+    assert len(names) == len(set(names))
+    assert set(re.findall(r'href="#([^"]+)"', drawn) + re.findall(r"url\(#([^)]+)\)", drawn)) <= set(names)
+
+
+def test_without_data_there_is_no_figure() -> None:
+    assert set(_all(sample_report.empty()).values()) == {""}
+
+
+def test_one_colour_and_marker_for_each_arm() -> None:
+    looks = [(drawing.colour(index), drawing.marker(index), drawing.swatch(index)) for index in range(30)]
+    assert len(set(looks)) == 30
+    assert len(drawing.PALETTE) == len(drawing.MARKERS) == len(drawing.SWATCHES)
+    curves = main_figures.learning_curves(
+        [main_figures.Curve(arm="x", index=3, points=[Point(x=1, mean=0.5, low=0.5, high=0.5, n=1)])],
+        name="one",
+        quantity="loss",
+    )
+    assert drawing.colour(3) in curves
+
+
+@pytest.mark.parametrize(("goal", "left"), [("max", "strided"), ("min", "pool")])
+def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
+    item = sample_report.complete().verdict.primary
+    svg = main_figures.difference_bar(item, name="d", goal="max" if goal == "max" else "min")
+    assert f"← {left} better" in svg
+
+
+@pytest.mark.parametrize(("goal", "left"), [("max", "smaller"), ("min", "larger")])
+def test_an_interaction_has_a_larger_advantage_not_a_better_side(goal: str, left: str) -> None:
+    item = sample_report.complete().verdict.comparisons[-1]
+    wide = main_figures.difference_bar(item, name="d", goal="max" if goal == "max" else "min", width=main_figures.WIDE)
+    assert f"← advantage {left}" in wide
+    assert "difference in accuracy: (pool-moved − strided-moved) − (pool − strided)" in wide
+    narrow = main_figures.difference_bar(item, name="d", goal="max")
+    assert ">(pool-moved − strided-moved)<" in narrow
+    assert ">− (pool − strided)<" in narrow
+    assert "better" not in narrow + wide
+
+
+def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
+    item = sample_report.complete().verdict.primary.model_copy(update={"low": None, "high": None})
+    assert "+0.023" in main_figures.difference_bar(item, name="d", goal="max", by_seed=[0.02])
+
+
+def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:
+    names = Sides(a="<script>$x_1$", b="b\x00\x1b[31m", places=(0, 1), scores=({0: 0.5}, {0: 0.4}))
+    svg = main_figures.paired_seeds(names, name="p", quantity='"><b>')
+    assert "<script>" not in svg
+    assert "&lt;script&gt;$x_1$" in svg
+    assert "\x1b" not in svg
+    assert ElementTree.fromstring(svg).get("aria-label", "").startswith('"><b> by seed')
+
+
+def test_letters_that_the_font_lacks_are_left_to_the_browser() -> None:
+    rows = tables.reported_rows(sample_report.with_reported())[:1]
+    row = dataclasses.replace(rows[0], source="王小明", what="x" * 200)
+    svg = main_figures.reported_figures([row], name="r", quantity="accuracy")
+    assert "王小明" in svg
+    assert "…" in svg
+
+
+def test_many_seeds_and_settings_stay_small() -> None:
+    pairs = {seed: (0.5 + seed / 5000, 0.5 - seed / 5000) for seed in range(1000)}
+    scores = tuple({seed: pair[side] for seed, pair in pairs.items()} for side in (0, 1))
+    sides = Sides(a="a", b="b", places=(0, 1), scores=(scores[0], scores[1]))
+    svg = main_figures.paired_seeds(sides, name="p", quantity="accuracy")
+    assert len(svg) < LARGEST_FIGURE
+    row = tables.setting_rows(sample_report.complete())[0]
+    rows = [dataclasses.replace(row, setting=f"lr={number}", scores=(0.5, 0.6) * 50) for number in range(60)]
+    assert len(main_figures.setting_grid(rows, quantity="accuracy")) < LARGEST_FIGURE
+    curve = [Point(x=epoch, mean=1 / epoch, low=0.9 / epoch, high=1.1 / epoch, n=10) for epoch in range(1, 501)]
+    curves = [main_figures.Curve(arm=str(index), index=index, points=curve) for index in range(4)]
+    assert len(main_figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
+
+
+def asked(question: Mapping[str, object]) -> Evidence:
+    """The complete sample with another primary comparison, and a fourth arm that shares the runs of `pool`."""
+    whole = sample_report.complete()
+    text = whole.study.model_dump(mode="json", exclude_none=True)
+    arms = [*text["arms"][:3], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
+    changes = {"arms": arms, "comparisons": [question], "claims": [], "reported": []}
+    study = Study.model_validate({**text, **changes})
+    plan = sample_report.make_plan(study)
+    records = sample_report.make_records(study, plan)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+def test_an_interaction_is_drawn_as_two_differences() -> None:
+    question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
+    evidence = asked(question)
+    sides = evidence.sides(evidence.verdict.primary)
+    assert (sides.a, sides.b, len(sides.pairs)) == ("pool − strided", "moved − unpadded", 10)
+    assert sides.places == (0, 3)  # the colours of pool and moved
+    average = sum(a - b for a, b in sides.pairs.values()) / 10
+    assert average == pytest.approx(evidence.verdict.primary.difference)
+    assert all(_all(evidence).values())
+
+
+def test_a_question_about_settings_has_a_figure_for_each_other_setting() -> None:
+    evidence = asked({"kind": "setting", "name": "best", "arm": "pool", "expect": {"lr": 0.1}})
+    drawn = view.pictures(evidence)["main_figures"]
+    assert len(drawn) == 2
+    assert all(main.wide and main.pairs for main in drawn)
+    assert view.content(evidence)["badge"] == "pool at lr=0.1 is best"
+    sides = evidence.sides(evidence.verdict.comparisons[1])
+    assert sides.b == "pool at lr=0.001"
+    assert sum(a - b for a, b in sides.pairs.values()) / 10 == pytest.approx(evidence.verdict.comparisons[1].difference)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from support import sample_report
+from tiebreak.report.terminal import summaries
+from tiebreak.results.record import Choice
+
+REPORT = Path("runs/my pooling/report.html")
+
+
+def plain(width: int = 80) -> tuple[Console, io.StringIO]:
+    written = io.StringIO()
+    return Console(file=written, width=width, force_terminal=False), written
+
+
+def lines(written: io.StringIO) -> list[str]:
+    found = written.getvalue().splitlines()
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", written.getvalue())
+    return found
+
+
+@pytest.mark.parametrize(
+    "make", [sample_report.complete, sample_report.partial, sample_report.empty, sample_report.long_names]
+)
+def test_a_verdict_fits_80_columns_and_ends_with_the_report(make: object) -> None:
+    assert callable(make)
+    console, written = plain()
+    verdict = make().verdict
+    summaries.print_verdict(console, verdict, REPORT)
+    found = lines(written)
+    assert max(len(line) for line in found if "tiebreak run" not in line) <= 80
+    assert found[-1] == f"report: {REPORT}"
+    assert " ".join(verdict.answer.split()) in " ".join(written.getvalue().split())
+    assert all(name in written.getvalue() for name in ("pool", "strided", "unpadded"))
+
+
+def test_an_undecided_verdict_says_what_to_type() -> None:
+    console, written = plain()
+    summaries.print_verdict(console, sample_report.partial().verdict, REPORT)
+    assert "pool vs strided: needs about 4 more seeds" in written.getvalue()
+    assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 10" in lines(written)
+    assert "not complete: 80 of 90 planned runs ended" in written.getvalue()
+    console, written = plain()
+    summaries.print_verdict(console, sample_report.partial().verdict, None)
+    assert "  tiebreak run pooling --seeds 10" in lines(written)
+    assert "report:" not in written.getvalue()
+
+
+def test_a_decided_verdict_asks_for_nothing() -> None:
+    console, written = plain()
+    summaries.print_verdict(console, sample_report.complete().verdict, None)
+    assert "tiebreak run" not in written.getvalue()
+
+
+def test_colour_only_adds_to_the_words() -> None:
+    verdict = sample_report.complete().verdict
+    console, written = plain()
+    summaries.print_verdict(console, verdict, REPORT)
+    coloured = io.StringIO()
+    summaries.print_verdict(
+        Console(file=coloured, width=80, force_terminal=True, color_system="standard"), verdict, REPORT
+    )
+    assert "\x1b[1;32m" in coloured.getvalue()
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured.getvalue()) == written.getvalue()
+
+
+def test_settings_of_one_question_stand_below_one_heading_and_interactions_have_no_winner() -> None:
+    console, written = plain()
+    summaries.print_verdict(console, sample_report.complete().verdict, None)
+    found = lines(written)
+    start = found.index("best learning rate: pool at lr=0.01 against each other setting")
+    assert found[start + 1] == "  against lr=0.1: lr=0.1 is better"
+    assert found[start + 2].startswith("    difference -0.0")
+    assert found[start + 3] == "  against lr=0.001: lr=0.01 is better"
+    assert found[start + 5] == "robustness: undecided"
+    larger = sample_report.complete().verdict.comparisons[-1].model_copy(update={"verdict": "a", "primary": True})
+    console, written = plain()
+    verdict = sample_report.complete().verdict.model_copy(update={"comparisons": (larger,), "answer": ""})
+    summaries.print_verdict(console, verdict, None)
+    assert "robustness: larger for pool-moved − strided-moved" in lines(written)
+    assert "better" not in written.getvalue().replace(verdict.question, "")
+
+
+def test_settings_of_two_hyper_parameters_stand_below_the_table() -> None:
+    verdict = sample_report.complete().verdict
+    settings = [{"lr": 0.1, "dropout": 0.7}, *[{"lr": 0.1, "dropout": 0.25}] * 4]
+    arms = tuple(
+        arm.model_copy(update={"setting": setting}) for arm, setting in zip(verdict.designs, settings, strict=True)
+    )
+    console, written = plain()
+    summaries.print_verdict(console, verdict.model_copy(update={"designs": arms}), None)
+    found = lines(written)
+    head = next(line for line in found if line.startswith("arm"))
+    assert "setting" not in head
+    first = found.index(head) + 1
+    assert [line.split()[0] for line in found[first : first + 5]] == [arm.name for arm in arms]
+    assert found[first + 5] == "at dropout=0.7 lr=0.1: pool"
+    assert found[first + 6] == "at dropout=0.25 lr=0.1: strided, unpadded, pool-moved and strided-moved"
+
+
+def test_text_from_data_is_neither_markup_nor_a_control_sequence() -> None:
+    verdict = sample_report.complete().verdict.model_copy(
+        update={"answer": "[red]no[/red] \x1b[31m", "warnings": ("[/x]\r",)}
+    )
+    console, written = plain()
+    summaries.print_verdict(console, verdict, None)
+    assert "[red]no[/red]" in written.getvalue()
+    assert "warning: [/x]" in "\n".join(lines(written))
+
+
+def test_the_plan_says_what_would_be_trained_and_for_how_long() -> None:
+    evidence = sample_report.complete()
+    console, written = plain()
+    summaries.print_plan(console, evidence.study, evidence.plan, {"pool": 100.0, "strided": 90.0})
+    shown = written.getvalue()
+    for expected in ("90 runs in all", "225,612", "1 min 40 s", "NOT equal: parameters", "time: 3 min 10 s", "unknown"):
+        assert expected in shown
+    assert max(map(len, lines(written))) <= 80
+    console, written = plain()
+    summaries.print_plan(console, evidence.study, evidence.plan, None)
+    assert "predicted" not in written.getvalue()
+
+
+def test_the_status_counts_every_run() -> None:
+    evidence = sample_report.partial()
+    console, written = plain()
+    summaries.print_status(console, evidence.plan, evidence.records)
+    found = [line.split() for line in lines(written)]
+    assert ["strided", "lr=0.1", "5", "of", "10", "1", "1", "3", "21", "of", "30"] in found
+    assert ["74", "of", "90", "runs", "done"] in found
+    assert len(found) == 17
+
+
+def test_studies_are_listed_with_question_data_and_time() -> None:
+    console, written = plain()
+    summaries.print_studies(console, [("pooling", "Which?", "mnist5k", "3 min"), ("other", "What?", "mnist", "")])
+    assert lines(written) == ["pooling  Which?", "  data mnist5k; 3 min", "", "other  What?", "  data mnist"]
+
+
+def cohort(name: str, at_once: int, cannot_fuse: str = "") -> summaries.CohortRow:
+    return summaries.CohortRow(
+        name=name, runs=30, parameters=225_618, at_once=at_once, memory=at_once * 2.5e6, cannot_fuse=cannot_fuse
+    )
+
+
+def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> None:
+    console, written = plain()
+    reason = "it decides by values of a tensor (`if`, `.item()`), which differ from run to run"
+    summaries.print_cohorts(console, [cohort("cnn-pool", 15), cohort("[b]mine[/b]", 1, reason)], 1.25e9)
+    found, shown = lines(written), " ".join(written.getvalue().split())
+    assert max(map(len, found)) <= 80
+    assert "cnn-pool 30 225,618 15 38 MB" in shown
+    assert "[b]mine[/b] 30 225,618 1 2.5 MB" in shown
+    assert f"[b]mine[/b]: its runs cannot be fused and are trained one after the other: {reason}" in shown
+    assert "cnn-pool: its runs" not in shown
+    assert "predicted memory: 1.2 GB" in shown
+
+
+def test_the_status_says_how_cohorts_are_trained() -> None:
+    evidence = sample_report.partial()
+    (first, *_) = evidence.plan.runs.values()
+    choice = Choice(
+        cohort=first.cohort, device="cpu", strategy="fused", threads=1, runs=30, loop_ms=0.88, fused_ms=0.42, fits=30
+    )
+    records = dataclasses.replace(evidence.records, choices={(first.cohort, "cpu"): choice})
+    console, written = plain()
+    summaries.print_status(console, evidence.plan, records)
+    assert f"{first.design}: fused (timed: fused 0.42 ms a step and run, in a loop 0.88 ms)" in " ".join(
+        written.getvalue().split()
+    )

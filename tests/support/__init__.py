@@ -1,0 +1,1 @@
+"""What several tests share: tiny studies, hand-made records, sample reports."""
