@@ -30,8 +30,8 @@ LENGTH = 98
 
 
 def step(network: nn.Module, optimiser: torch.optim.Optimizer, batch: Split, device: str) -> None:
-    weights = torch.full((len(batch["given"]),), 1 / len(batch["given"]), device=device)
-    loss = catalog.TASKS["transcribe"].under({"count_padding": True}).loss(network, batch, weights, {})
+    weights = torch.full((len(batch["inputs"]),), 1 / len(batch["inputs"]), device=device)
+    loss = catalog.TASKS["transcribe"].with_options({"count_padding": True}).loss(network, batch, weights, {})
     optimiser.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     optimiser.step()
@@ -62,8 +62,8 @@ def main() -> None:
     shape = Clips(mels=80, frames=given.frames, symbols=35, length=LENGTH)
     batch = {
         "features": torch.randn(given.batch, given.frames, 80, generator=generator).to(given.device),
-        "given": torch.randint(0, 35, (given.batch, LENGTH), generator=generator).to(given.device),
-        "wanted": torch.randint(0, 35, (given.batch, LENGTH), generator=generator).to(given.device),
+        "inputs": torch.randint(0, 35, (given.batch, LENGTH), generator=generator).to(given.device),
+        "targets": torch.randint(0, 35, (given.batch, LENGTH), generator=generator).to(given.device),
     }
     made = []
     for name in ARMS:

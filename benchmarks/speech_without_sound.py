@@ -45,7 +45,7 @@ def main() -> None:
     study = Study.load("speech-decoder").quickened()
     plan = make_plan(study, None)
     run = plan.runs[plan.arm("attention").run({}, 0)]
-    task = catalog.TASKS[run.task].under(run.options)
+    task = catalog.TASKS[run.task].with_options(run.options)
     data = task.load(run.data, None)
     best, rate = constant(list(data.texts["train"]), list(data.texts["test"]))
     print(f"constant  {best!r}: cer {rate:.3f}")

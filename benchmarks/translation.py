@@ -64,8 +64,8 @@ def script_epoch(network: nn.Module, optimiser: torch.optim.Optimizer, split: Sp
     network.train()
     for chosen in order:
         optimiser.zero_grad()
-        logits = network(split["source"][chosen], split["given"][chosen])
-        loss = F.cross_entropy(logits.flatten(0, 1), split["wanted"][chosen].flatten(), ignore_index=0)
+        logits = network(split["source"][chosen], split["inputs"][chosen])
+        loss = F.cross_entropy(logits.flatten(0, 1), split["targets"][chosen].flatten(), ignore_index=0)
         loss.backward()  # type: ignore[no-untyped-call]
         optimiser.step()
 

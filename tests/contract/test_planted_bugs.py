@@ -16,9 +16,9 @@ from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, State
 class DeafAttention(SpeechAttention):
     """Its decoder does not see what the encoder heard."""
 
-    def read(self, features: Tensor, frames: Tensor | None = None) -> State:
+    def encode(self, features: Tensor, frames: Tensor | None = None) -> State:
         """A memory of nothing."""
-        state = super().read(features, frames)
+        state = super().encode(features, frames)
         return {**state, "keys": torch.zeros_like(state["keys"]), "values": torch.zeros_like(state["values"])}
 
 

@@ -89,7 +89,7 @@ def test_step_by_step_is_the_whole(design: Kind, told: bool) -> None:
     features, tokens, frames = example()
     heard = (features, frames) if told else (features,)
     with torch.no_grad():
-        state = network.read(*heard)
+        state = network.encode(*heard)
         for place in range(SHAPE.length):
             logits, state = network.step(tokens[:, place], state)
             prefix = network(features, tokens[:, : place + 1], *heard[1:])
@@ -139,7 +139,7 @@ def test_looks_are_means_over_heads_and_miss_the_padding(design: Kind) -> None:
     network = made(design)
     features, tokens, frames = example()
     with torch.no_grad():
-        weights = network.looks(features, tokens, frames)
+        weights = network.attention_weights(features, tokens, frames)
     assert weights.shape == (3, SHAPE.length, 11)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3, SHAPE.length, dtype=torch.float64))
     assert (weights >= 0).all()
@@ -153,12 +153,12 @@ def test_a_beam_of_one_is_greedy_and_a_wider_one_keeps_the_rows_apart(design: Ki
     features, tokens, frames = example()
     start = torch.zeros_like(tokens[:, 0])
     with torch.no_grad():
-        state = network.read(features, frames)
+        state = network.encode(features, frames)
         greedy = decoding.greedy(network.step, state, start, END, 6)[0]
         assert torch.equal(decoding.beam(network.step, state, start, END, 6, 1)[0], greedy)
         wide = decoding.beam(network.step, state, start, END, 6, 4)[0]
         for row in range(3):
-            alone = network.read(features[row : row + 1], frames[row : row + 1])
+            alone = network.encode(features[row : row + 1], frames[row : row + 1])
             assert torch.equal(decoding.beam(network.step, alone, start[:1], END, 6, 4)[0][0], wide[row])
 
 

@@ -64,7 +64,7 @@ def test_step_by_step_gives_what_the_whole_target_gives_at_once(name: str) -> No
     source, target = sentences()
     with torch.no_grad():
         logits = translator(source, target)
-        state = translator.read(source)  # type: ignore[operator]
+        state = translator.encode(source)  # type: ignore[operator]
         for place in range(target.shape[1]):
             now, state = translator.step(target[:, place], state)  # type: ignore[operator]
             torch.testing.assert_close(now, logits[:, place], rtol=1e-10, atol=1e-12)
@@ -112,7 +112,7 @@ def test_looks_are_shares_of_what_is_real(name: str) -> None:
     assert isinstance(translator, TranslatorAttention)
     source, target = sentences()
     with torch.no_grad():
-        looks = translator.looks(source, target)
+        looks = translator.attention_weights(source, target)
     assert looks.shape == (4, 7, 12)
     torch.testing.assert_close(looks.sum(dim=-1), torch.ones(4, 7, dtype=torch.float64))
     assert (looks.masked_select((source == PADDING)[:, None].expand_as(looks)) == 0).all()

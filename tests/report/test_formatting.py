@@ -6,6 +6,7 @@ import pytest
 
 from support import sample_report
 from tiebreak.report import formatting
+from tiebreak.text import listed
 from tiebreak.verdict.model import ClaimResult, ComparisonResult
 
 
@@ -120,4 +121,4 @@ def test_a_number_of_the_verdict_is_rounded_once() -> None:
 
 
 def test_names_are_listed_as_a_reader_expects() -> None:
-    assert [formatting.listed(names) for names in ([], ["a"], ["a", "b"])] == ["", "a", "a and b"]
+    assert [listed(names) for names in ([], ["a"], ["a", "b"])] == ["", "a", "a and b"]

@@ -60,7 +60,7 @@ def sentences(shape: Sentences, count: int, seed: int) -> dict[str, Tensor]:
 
     wanted = rows(shape.targets, shape.target_length)
     given = torch.cat([torch.full((count, 1), START), wanted[:, :-1].masked_fill(wanted[:, :-1] == END, PADDING)], 1)
-    return {"source": rows(shape.sources, shape.source_length), "given": given, "wanted": wanted}
+    return {"source": rows(shape.sources, shape.source_length), "inputs": given, "targets": wanted}
 
 
 def nodes(shape: Graph, count: int, seed: int) -> dict[str, Tensor]:
@@ -92,7 +92,7 @@ def windows(shape: Words, count: int, seed: int) -> dict[str, Tensor]:
     given, wanted = (torch.randint(0, shape.words, size, generator=generator) for _ in range(2))
     real = torch.ones(size)
     real[-1, -1, -1] = 0.0
-    return {"given": given, "wanted": wanted, "real": real}
+    return {"inputs": given, "targets": wanted, "real": real}
 
 
 def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
@@ -107,8 +107,8 @@ def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
     wanted = torch.where(places < sizes, letters, ends)
     return {
         "features": noise.masked_fill((torch.arange(shape.frames) >= frames[:, None])[..., None], 0.0),
-        "given": torch.cat([torch.full((count, 1), alphabet.START), wanted[:, :-1]], dim=1),
-        "wanted": wanted,
+        "inputs": torch.cat([torch.full((count, 1), alphabet.START), wanted[:, :-1]], dim=1),
+        "targets": wanted,
         "frames": frames,
     }
 
@@ -137,7 +137,7 @@ FAMILIES: dict[str, Family] = {
         ),
         small=Sentences(sources=9, targets=8, source_length=6, target_length=5),
         examples=sentences,
-        inputs=("source", "given"),
+        inputs=("source", "inputs"),
         metric="error",
         build={"width": 16},
         data="./pairs",
@@ -167,7 +167,7 @@ FAMILIES: dict[str, Family] = {
         ),
         small=Words(words=9, streams=4, window=4),  # 4 x 16 numbers of state: kernels round alike wherever they lie
         examples=windows,
-        inputs=("given",),
+        inputs=("inputs",),
         metric="perplexity",
         build={"embedding": 8, "hidden": 16, "width": 16},
         options={"streams": 4, "window": 4},
@@ -184,7 +184,7 @@ FAMILIES: dict[str, Family] = {
         ),
         small=Clips(mels=6, frames=9, symbols=35, length=5),
         examples=clips,
-        inputs=("features", "given"),
+        inputs=("features", "inputs"),
         metric="dl",
         build={"width": 16},
         data="./speech",

@@ -22,7 +22,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Optimiser
-from tiebreak.tasks.interface import Known, Online
+from tiebreak.tasks.interface import Online, TrainedOn
 from tiebreak.tasks.language import Language
 from tiebreak.train.evaluate import evaluate
 from tiebreak.train.loop import Loop
@@ -55,7 +55,7 @@ def options(**given: Scalar) -> dict[str, Scalar]:
 
 def network_for(own: CorpusData, **given: Scalar) -> RnnSigmoid:
     torch.manual_seed(0)
-    return RnnSigmoid(TASK.under(options(**given)).shape(own), 6, 8)
+    return RnnSigmoid(TASK.with_options(options(**given)).shape(own), 6, 8)
 
 
 @settings(deadline=None, max_examples=60)
@@ -65,12 +65,12 @@ def test_every_token_but_the_first_is_wanted_once_after_the_one_before_it(size: 
     chosen = options(streams=streams, window=window)
     split = TASK.split(own, "val", chosen, {})
     text = own.tokens["val"].tolist()
-    assert split["given"].shape == (TASK.sizes(own, chosen)["val"], streams, window)
+    assert split["inputs"].shape == (TASK.sizes(own, chosen)["val"], streams, window)
     assert split["real"].sum() == len(text) - 1
     rows = {name: values.transpose(0, 1).flatten(1) for name, values in split.items()}  # [streams, time]
     real = rows["real"].bool()
-    assert rows["given"][real].tolist() == text[:-1]  # streams follow one another in the text
-    assert rows["wanted"][real].tolist() == text[1:]
+    assert rows["inputs"][real].tolist() == text[:-1]  # streams follow one another in the text
+    assert rows["targets"][real].tolist() == text[1:]
     assert bool((split["real"].sum(dim=(1, 2)) > 0).all()), "no window is empty"
 
 
@@ -135,7 +135,7 @@ def test_training_is_truncated_back_propagation_with_gradients_summed_over_a_pas
     for epoch in range(2):
         optimiser.zero_grad()
         state, seen = theirs.begin(4), []
-        for given_, wanted, real in zip(split["given"], split["wanted"], split["real"], strict=True):
+        for given_, wanted, real in zip(split["inputs"], split["targets"], split["real"], strict=True):
             total = torch.zeros((), dtype=torch.float64)
             for place in range(given_.shape[1]):
                 logits, state = theirs.step(given_[:, place], state)
@@ -159,7 +159,7 @@ def test_a_split_too_short_for_its_windows_is_refused() -> None:
 def test_what_evaluation_that_trains_has_seen_is_scored_token_by_token() -> None:
     assert isinstance(TASK, Online)
     assert not TASK.trains
-    assert TASK.under({"evaluation_trains": True}).trains
+    assert TASK.with_options({"evaluation_trains": True}).trains
     split = TASK.split(data((400, 98, 97)), "val", options(), {})
     losses = np.linspace(1.0, 2.0, len(split["real"]))
     counts = split["real"].sum(dim=(1, 2)).numpy()
@@ -173,17 +173,17 @@ def test_label_smoothing_is_that_of_torch() -> None:
     network = network_for(own).eval()
     batch = {name: values[:1] for name, values in TASK.split(own, "train", options(), {}).items()}
     found = TASK.loss(network, batch, torch.ones(1), {"label_smoothing": torch.tensor(0.1)})
-    logits = network(batch["given"]).flatten(0, 2)
-    wanted = nn.functional.cross_entropy(logits, batch["wanted"].flatten(), label_smoothing=0.1)
+    logits = network(batch["inputs"]).flatten(0, 2)
+    wanted = nn.functional.cross_entropy(logits, batch["targets"].flatten(), label_smoothing=0.1)
     torch.testing.assert_close(found, wanted)
 
 
 def test_level_and_vocabulary_are_those_of_the_options(tmp_path: Path) -> None:
     tiny.write_text(tmp_path)
     assert TASK.load("./text", tmp_path).level == "word"
-    assert TASK.under({"vocabulary": 5}).load("./text", tmp_path).words[:2] == ("<unk>", "<eos>")
-    assert len(TASK.under({"vocabulary": 5}).load("./text", tmp_path).words) == 5
-    assert TASK.under({"level": "character"}).load("./text", tmp_path).level == "character"
+    assert TASK.with_options({"vocabulary": 5}).load("./text", tmp_path).words[:2] == ("<unk>", "<eos>")
+    assert len(TASK.with_options({"vocabulary": 5}).load("./text", tmp_path).words) == 5
+    assert TASK.with_options({"level": "character"}).load("./text", tmp_path).level == "character"
 
 
 # what a trained network writes
@@ -204,8 +204,8 @@ class Counting(nn.Module):
         return self.words[state % len(self.words)], state
 
 
-def known(own: CorpusData) -> Known:
-    return Known(shape=Words(words=9, streams=4, window=5), vocabulary=TASK.vocabulary(own), options=options())
+def known(own: CorpusData) -> TrainedOn:
+    return TrainedOn(shape=Words(words=9, streams=4, window=5), vocabulary=TASK.vocabulary(own), options=options())
 
 
 def how(**given: Scalar) -> dict[str, Scalar]:
@@ -251,7 +251,7 @@ def test_exhibits_are_texts_of_the_same_beginnings_for_every_design() -> None:
     own = data((400, 101, 4000), words=30)
     shown = [
         TASK.exhibits(network.eval(), own, options(), [0])["samples"]
-        for network in (network_for(own), LstmLanguage(TASK.under(options()).shape(own), 6, 8))
+        for network in (network_for(own), LstmLanguage(TASK.with_options(options()).shape(own), 6, 8))
     ]
     assert list(shown[0]["input"]) == list(shown[1]["input"])
     assert len(shown[0]["input"]) == len(shown[0]["output"]) == 4
@@ -264,7 +264,7 @@ def test_exhibits_are_texts_of_the_same_beginnings_for_every_design() -> None:
 def test_no_network_gets_below_the_entropy_of_a_known_language_and_an_lstm_comes_near() -> None:
     own = corpus.load("markov")
     chosen = options(streams=32, window=20)
-    task = TASK.under(chosen)
+    task = TASK.with_options(chosen)
     torch.manual_seed(0)
     network = LstmLanguage(task.shape(own), 32, 32, layers=1)
     run = run_of("adam", epochs=6, lr=0.01).model_copy(

@@ -18,7 +18,7 @@ from tiebreak.models.design import Graph
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
 from tiebreak.study import registry
-from tiebreak.tasks.interface import Known, count, select
+from tiebreak.tasks.interface import TrainedOn, count, select
 from tiebreak.tasks.nodes import INPUTS, Nodes, inputs, probabilities
 from tiebreak.train.loop import train_epoch
 from tiebreak.train.step import initial_state
@@ -133,7 +133,7 @@ def test_a_large_graph_is_not_drawn() -> None:
 
 def test_a_node_of_the_graph_is_classified_by_number() -> None:
     data = graph_data.load("karate")
-    known = Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data="karate")
+    known = TrainedOn(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data="karate")
     network = catalog.DESIGNS["gcn"].network(known.shape, {}, 0).eval()
     reply = TASK.answer(network, "0", known, {})
     assert sum(answer.probability or 0.0 for answer in reply.answers) == pytest.approx(1)
@@ -150,7 +150,7 @@ def test_a_node_of_ones_own_graph_is_called_as_its_files_call_it(tmp_path: Path)
     lines = (folder / "features.csv").read_text().splitlines()
     (folder / "features.csv").write_text("\n".join([lines[0], *lines[:0:-1]]) + "\n")  # the last node first
     data = graph_data.load(f"{folder}/")
-    known = Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data=f"{folder}/")
+    known = TrainedOn(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS, data=f"{folder}/")
     network = catalog.DESIGNS["gcn"].network(known.shape, {}, 0).eval()
     assert data.node_names[0] == "25"
     chances = probabilities(network, data, OPTIONS)[25]

@@ -32,7 +32,7 @@ from tiebreak.study import registry
 from tiebreak.study.schema import Study
 from tiebreak.tasks import similarity
 from tiebreak.tasks.audio_input import pace
-from tiebreak.tasks.interface import Known
+from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.transcribe import Transcribe
 
 soundfile = pytest.importorskip("soundfile")
@@ -60,22 +60,22 @@ def data(mels: int = 5) -> SpeechData:
 
 
 def test_audited_clips_and_targets_are_as_long_as_the_longest() -> None:
-    shape = TASK.under(OPTIONS).shape(data())
+    shape = TASK.with_options(OPTIONS).shape(data())
     assert shape == Clips(mels=5, frames=6, symbols=35, length=98)  # 97 letters and the end
     split = TASK.split(data(), "val", OPTIONS, {})
     assert split["features"].shape == (4, 6, 5)
     assert split["features"].dtype == torch.float16
     assert split["frames"].tolist() == [3, 4, 5, 6]
     assert (split["features"][0, 3:] == 0).all()
-    assert split["given"][0, :5].tolist() == [START, *encode("one", 99)[1:4], END]
-    assert split["wanted"][0, :5].tolist() == [*encode("one", 99)[1:4], END, PAD]
-    assert split["wanted"][2, -1] == END
-    assert split["wanted"][3, 0] == END
-    assert SYMBOLS[split["wanted"][1, 3]] == "#"
+    assert split["inputs"][0, :5].tolist() == [START, *encode("one", 99)[1:4], END]
+    assert split["targets"][0, :5].tolist() == [*encode("one", 99)[1:4], END, PAD]
+    assert split["targets"][2, -1] == END
+    assert split["targets"][3, 0] == END
+    assert SYMBOLS[split["targets"][1, 3]] == "#"
 
 
 def test_as_reported_clips_have_2754_frames_that_nobody_masks() -> None:
-    assert TASK.under(REPORTED).shape(data()) == Clips(mels=5, frames=2754, symbols=35, length=98)
+    assert TASK.with_options(REPORTED).shape(data()) == Clips(mels=5, frames=2754, symbols=35, length=98)
     split = TASK.split(data(), "test", REPORTED, {})
     assert split["features"].shape == (4, 2754, 5)
     assert "frames" not in split
@@ -96,23 +96,23 @@ def test_the_loss_is_torchs_over_the_real_symbols_of_the_batch(smoothing: float)
     split, weights = doubled(OPTIONS), torch.full((4,), 0.25, dtype=torch.float64)
     hypers = {"label_smoothing": torch.tensor(smoothing, dtype=torch.float64)} if smoothing else {}
     with torch.no_grad():
-        found = TASK.under(OPTIONS).loss(network(), split, weights, hypers)
-        logits = network()(split["features"], split["given"], split["frames"])
+        found = TASK.with_options(OPTIONS).loss(network(), split, weights, hypers)
+        logits = network()(split["features"], split["inputs"], split["frames"])
     wanted = F.cross_entropy(
-        logits.flatten(0, 1), split["wanted"].flatten(), ignore_index=PAD, label_smoothing=smoothing
+        logits.flatten(0, 1), split["targets"].flatten(), ignore_index=PAD, label_smoothing=smoothing
     )
     torch.testing.assert_close(found, wanted)
 
 
 def test_as_reported_padding_counts_in_the_loss_and_smoothing_in_what_is_reported() -> None:
-    split, task = doubled(REPORTED), TASK.under({**REPORTED, "frames": 6})
+    split, task = doubled(REPORTED), TASK.with_options({**REPORTED, "frames": 6})
     weights = torch.full((4,), 0.25, dtype=torch.float64)
     hypers = {"label_smoothing": torch.tensor(0.1, dtype=torch.float64)}
     with torch.no_grad():
         found = task.loss(network(), split, weights, hypers)
-        logits = network()(split["features"], split["given"])
+        logits = network()(split["features"], split["inputs"])
         outcomes = {name: values.numpy() for name, values in task.outcomes(network(), split).items()}
-    wanted = F.cross_entropy(logits.flatten(0, 1), split["wanted"].flatten(), label_smoothing=0.1)
+    wanted = F.cross_entropy(logits.flatten(0, 1), split["targets"].flatten(), label_smoothing=0.1)
     torch.testing.assert_close(found, wanted)
     assert task.score(outcomes)[0]["loss"] == pytest.approx(float(wanted))
     assert outcomes["written"].shape == (4, 98)
@@ -135,7 +135,7 @@ def outcomes_of(wanted: list[str], written: list[str], length: int = 8) -> dict[
     return {
         "loss": many * np.float32(0.5),
         "symbols": many,
-        "wanted": np.array(right, np.float32),
+        "targets": np.array(right, np.float32),
         "written": np.array(said, np.float32),
         "length": np.array([len(text) for text in written], np.float32),
     }
@@ -181,8 +181,8 @@ class Sure(nn.Module):
     def forward(self, *given: Tensor) -> Any:
         return self.inner(*given)
 
-    def read(self, *given: Tensor) -> Any:
-        return self.inner.read(*given)
+    def encode(self, *given: Tensor) -> Any:
+        return self.inner.encode(*given)
 
     def step(self, *given: Any) -> Any:
         self.steps += 1
@@ -196,7 +196,7 @@ def test_stopping_early_changes_no_outcome(
 ) -> None:
     split, lengths = doubled(options), set()
     for seed, beam in itertools.product((3, 9, 10), (1, 3)):
-        task = TASK.under({**options, "frames": 6, "beam": beam})
+        task = TASK.with_options({**options, "frames": 6, "beam": beam})
         early, late = Sure(design, seed), Sure(design, seed)
         with torch.no_grad():
             found = task.outcomes(early, split)
@@ -229,9 +229,9 @@ def test_exhibits_are_what_reports_draw() -> None:
 
 
 def test_features_that_came_ready_made_cannot_be_used_on_sound(tmp_path: Path) -> None:
-    vocabulary = TASK.under(OPTIONS).vocabulary(data())
+    vocabulary = TASK.with_options(OPTIONS).vocabulary(data())
     assert vocabulary == {"symbols": tuple(SYMBOLS)}
-    known = Known(shape=TASK.under(OPTIONS).shape(data()), vocabulary=vocabulary, options=OPTIONS)
+    known = TrainedOn(shape=TASK.with_options(OPTIONS).shape(data()), vocabulary=vocabulary, options=OPTIONS)
     with pytest.raises(TiebreakError, match="came ready-made"):
         TASK.answer(network(), str(tmp_path / "a.wav"), known, {"beam": 1})
 
@@ -268,7 +268,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pat
 def test_a_sound_file_is_heard_as_in_training(spoken: tuple[Path, Path]) -> None:
     out, speech = spoken
     result = api.open_result(out)
-    task, options = TASK.under(OPTIONS), OPTIONS
+    task, options = TASK.with_options(OPTIONS), OPTIONS
     loaded = task.load("./speech", speech.parent)
     from tiebreak.tasks.audio_input import hear
 

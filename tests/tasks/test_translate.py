@@ -23,7 +23,7 @@ from tiebreak.models.design import END, PADDING, START, UNKNOWN, Sentences
 from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
 from tiebreak.study.schema import Study
-from tiebreak.tasks.interface import Known
+from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.translate import Translate
 
 TASK = Translate()
@@ -47,7 +47,7 @@ class Written(nn.Module):
     def forward(self, source: Tensor, given: Tensor) -> Tensor:
         return torch.zeros(*given.shape, self.symbols)
 
-    def read(self, source: Tensor) -> Tensor:
+    def encode(self, source: Tensor) -> Tensor:
         return torch.stack([torch.arange(len(source)), torch.zeros(len(source), dtype=torch.long)], dim=1)
 
     def step(self, token: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -64,7 +64,7 @@ def batch_of(*targets: list[int]) -> dict[str, Tensor]:
     width = max(map(len, targets)) + 1
     wanted = torch.tensor([[*row, END] + [PADDING] * (width - len(row) - 1) for row in targets])
     given = torch.cat([torch.full((len(targets), 1), START), wanted[:, :-1]], dim=1)
-    return {"source": torch.full((len(targets), 2), 4), "given": given, "wanted": wanted}
+    return {"source": torch.full((len(targets), 2), 4), "inputs": given, "targets": wanted}
 
 
 def test_tensors_are_shifted_and_padded(data: PairData) -> None:
@@ -74,11 +74,11 @@ def test_tensors_are_shifted_and_padded(data: PairData) -> None:
     assert split["source"].shape == (96, 4)
     source, target = data.pairs["train"][0]
     numbers = [data.target_symbols.index(letter) + 4 for letter in target]
-    assert split["wanted"][0, : len(target) + 1].tolist() == [*numbers, END]
-    assert split["given"][0, : len(target) + 1].tolist() == [START, *numbers]
+    assert split["targets"][0, : len(target) + 1].tolist() == [*numbers, END]
+    assert split["inputs"][0, : len(target) + 1].tolist() == [START, *numbers]
     assert split["source"][0, len(source)] == END
-    assert (split["given"][:, 1:] != END).all(), "the end is never given, only wanted"
-    assert ((split["wanted"] == PADDING).sum(dim=1) + (split["wanted"] != PADDING).sum(dim=1) == 4).all()
+    assert (split["inputs"][:, 1:] != END).all(), "the end is never given, only wanted"
+    assert ((split["targets"] == PADDING).sum(dim=1) + (split["targets"] != PADDING).sum(dim=1) == 4).all()
 
 
 def test_data_and_networks_mean_the_same_by_the_special_symbols() -> None:
@@ -93,7 +93,7 @@ def test_the_loss_is_the_mean_over_real_symbols(data: PairData) -> None:
     for smoothing in (0.0, 0.1):
         hypers = {"label_smoothing": torch.tensor(smoothing)} if smoothing else {}
         expected = F.cross_entropy(
-            logits.flatten(0, 1), batch["wanted"].flatten(), ignore_index=PADDING, label_smoothing=smoothing
+            logits.flatten(0, 1), batch["targets"].flatten(), ignore_index=PADDING, label_smoothing=smoothing
         )
         torch.testing.assert_close(TASK.loss(network, batch, weights, hypers), expected)
     padded = {name: torch.cat([values, values[:1]]) for name, values in batch.items()}
@@ -114,10 +114,12 @@ def test_scores_of_written_sentences() -> None:
 def test_as_reported_the_last_symbol_of_a_sentence_without_end_is_dropped() -> None:
     batch = batch_of([4, 5, 6], [4])
     endless = Written([[4, 5, 6, 6, 6, 6], [4]], 8)
-    reported = TASK.under({"steps": 3, "drop_last": True})
-    assert scores(TASK.under({"steps": 3}), endless, batch)["error"] == 0.0
+    reported = TASK.with_options({"steps": 3, "drop_last": True})
+    assert scores(TASK.with_options({"steps": 3}), endless, batch)["error"] == 0.0
     assert scores(reported, endless, batch)["error"] == pytest.approx((1 / 3 + 0) / 2)
-    assert scores(reported.under({"decoding": "whole"}), endless, batch)["error"] == pytest.approx((1 / 3 + 0) / 2)
+    assert scores(reported.with_options({"decoding": "whole"}), endless, batch)["error"] == pytest.approx(
+        (1 / 3 + 0) / 2
+    )
     assert registry.TASKS["translate"].protocols["as-reported"].options == {"steps": 49, "drop_last": True}
 
 
@@ -126,7 +128,9 @@ def test_a_beam_of_one_is_greedy_and_a_wider_one_works_for_every_design(data: Pa
     network = catalog.DESIGNS[design].network(TASK.shape(data), {"width": 16}, 3).eval()
     split = {name: values[:8] for name, values in TASK.split(data, "test", OPTIONS, {}).items()}
     with torch.no_grad():
-        plain, one, five = (TASK.under({"beam": width}).outcomes(network, split)["written"] for width in (1, 1, 5))
+        plain, one, five = (
+            TASK.with_options({"beam": width}).outcomes(network, split)["written"] for width in (1, 1, 5)
+        )
     assert torch.equal(plain, one)
     assert five.shape == plain.shape
 
@@ -138,7 +142,7 @@ def test_stopping_early_changes_no_outcome(
 ) -> None:
     network = catalog.DESIGNS[design].network(TASK.shape(data), {"width": 16}, 3).eval()
     split = {name: values[:8] for name, values in TASK.split(data, "test", OPTIONS, {}).items()}
-    task = TASK.under({"beam": width})
+    task = TASK.with_options({"beam": width})
     with torch.no_grad():
         early = task.outcomes(network, split)
         monkeypatch.setattr(decoding, "_all_ended", lambda ended, done: False)
@@ -155,7 +159,7 @@ def test_as_reported_sentences_that_have_ended_stop_before_the_49_steps() -> Non
             return super().step(token, state)
 
     network = Counted([[4, 5, 6], [4]], 8)
-    outcomes = TASK.under({"steps": 49, "drop_last": True}).outcomes(network, batch_of([4, 5, 6], [4]))
+    outcomes = TASK.with_options({"steps": 49, "drop_last": True}).outcomes(network, batch_of([4, 5, 6], [4]))
     assert len(calls) == 4
     assert outcomes["written"].tolist() == [[4, 5, 6] + [END] * 46, [4] + [END] * 48]
     assert outcomes["length"].tolist() == [3, 1]
@@ -176,8 +180,8 @@ def test_exhibits_show_sentences_lengths_and_where_it_looked(data: PairData, des
     assert set(TASK.exhibits(network, data, OPTIONS, ())) == {"curves"}
 
 
-def known(data: PairData) -> Known:
-    return Known(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS)
+def known(data: PairData) -> TrainedOn:
+    return TrainedOn(shape=TASK.shape(data), vocabulary=TASK.vocabulary(data), options=OPTIONS)
 
 
 HOW: dict[str, Any] = complete(registry.TASKS["translate"].use, {})
@@ -189,9 +193,9 @@ def test_an_answer_says_what_was_done_to_the_sentence(data: PairData) -> None:
     assert "read as 'a c !'" in reply.note
     assert "characters not seen in training" in reply.note
     assert "longer than the 3 characters of training" in reply.note
-    assert reply.looks is not None
-    assert reply.looks.columns[:2] == ("a", "�")
-    assert reply.looks.weights.shape == (len(reply.looks.rows), len(reply.looks.columns))
+    assert reply.attention is not None
+    assert reply.attention.columns[:2] == ("a", "�")
+    assert reply.attention.weights.shape == (len(reply.attention.rows), len(reply.attention.columns))
     assert TASK.answer(network, "abc", known(data), HOW).note == ""
     with pytest.raises(TiebreakError, match="nothing to translate"):
         TASK.answer(network, " \t", known(data), HOW)
@@ -200,7 +204,7 @@ def test_an_answer_says_what_was_done_to_the_sentence(data: PairData) -> None:
 def test_a_design_without_attention_says_that_it_has_none_to_show(data: PairData) -> None:
     network = catalog.DESIGNS["translator-plain"].network(TASK.shape(data), {"width": 16}, 0).eval()
     reply = TASK.answer(network, "abc", known(data), {**HOW, "show_attention": True})
-    assert reply.looks is None
+    assert reply.attention is None
     assert "no attention to show" in reply.note
 
 

@@ -59,7 +59,7 @@ def test_two_parts_measured_and_plotted(cost: Cost, tmp_path: Path) -> None:
 
 
 def test_formulas_alone_need_no_torch() -> None:
-    code = "import sys; from tiebreak import cli; sys.argv = {argv}; cli.main()"
+    code = "import sys; from tiebreak.cli.app import main; sys.argv = {argv}; main()"
     argv = ["tiebreak", "cost", "attention", "--against", "taylor", "--no-measure", "--vary", "L=256..16384"]
     script = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules)); {code.format(argv=argv)}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ from tiebreak.streams import stream
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
 from tiebreak.study.rules import check_option
-from tiebreak.tasks.interface import Known
+from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.reply import Reply
 from tiebreak.train import checkpoint
 from tiebreak.train.step import initial_state
@@ -66,8 +66,8 @@ def use(
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
     checkpoint.restore(folder, records[0], state)
     task = catalog.TASKS[run.task]
-    known = Known(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options, data=run.data)
-    return Used(name, run, task.answer(network.eval(), given, known, complete(registry.TASKS[run.task].use, how)))
+    trained_on = TrainedOn(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options, data=run.data)
+    return Used(name, run, task.answer(network.eval(), given, trained_on, complete(registry.TASKS[run.task].use, how)))
 
 
 def _check(how: Mapping[str, Scalar], task: str) -> None:

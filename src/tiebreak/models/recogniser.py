@@ -46,11 +46,11 @@ class Recogniser(nn.Module):
 
     def forward(self, features: Tensor, given: Tensor, frames: Tensor | None = None) -> Tensor:
         """Logits [B, T, symbols] for the symbol after each of `given`; `frames` [B]: how many are sound."""
-        state = self.read(features, frames)
+        state = self.encode(features, frames)
         queries, _ = self.write(given, state)
         return self._logits(queries, state)
 
-    def read(self, features: Tensor, frames: Tensor | None = None) -> State:
+    def encode(self, features: Tensor, frames: Tensor | None = None) -> State:
         """The state in which decoding begins."""
         heard, real = self.encoder(features, frames)
         memory = self.cross.attention.remember(heard)
@@ -62,9 +62,9 @@ class Recogniser(nn.Module):
         queries, own = self.write(token[:, None], state)
         return self._logits(queries, state)[:, 0], {**state, **own}
 
-    def looks(self, features: Tensor, given: Tensor, frames: Tensor | None = None) -> Tensor:
+    def attention_weights(self, features: Tensor, given: Tensor, frames: Tensor | None = None) -> Tensor:
         """How much each symbol looks at each place of the memory, the mean over heads [B, T, S]."""
-        state = self.read(features, frames)
+        state = self.encode(features, frames)
         queries, _ = self.write(given, state)
         return self.cross.weights(queries, Memory(state["keys"], state["values"]), real=state.get("real"))
 

@@ -42,13 +42,13 @@ class TranslatorTransformer(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits [B, T, targets] for the symbol after each of the target's, given those before it."""
-        real, memories, _ = self.read(source)
+        real, memories, _ = self.encode(source)
         y = self.dropout_target(self._embed(self.target, target, 0))
         for block, memory in zip(self.decoder, memories, strict=True):
             y, _ = block(y, None, memory=memory, real=real)
         return F.linear(self.norm_target(y), self.target.weight, self.bias)
 
-    def read(self, source: Tensor) -> State:
+    def encode(self, source: Tensor) -> State:
         """The state in which decoding begins."""
         real = source != PADDING
         x = self.dropout_source(self._embed(self.source, source, 0))
@@ -68,7 +68,7 @@ class TranslatorTransformer(nn.Module):
             now.append(after)
         return F.linear(self.norm_target(y[:, 0]), self.target.weight, self.bias), (real, memories, now)
 
-    def looks(self, source: Tensor, target: Tensor) -> Tensor | None:
+    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor | None:
         """None: every layer and head looks elsewhere, and there is no one map of all."""
         return None
 

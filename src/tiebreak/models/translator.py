@@ -45,11 +45,11 @@ class TranslatorPlain(nn.Module):
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits [B, T, targets] for the symbol after each of the target's, given those before it."""
-        memory, real, hidden, cell = self.read(source)
+        memory, real, hidden, cell = self.encode(source)
         outputs, _ = self.decoder(self.dropout_target(self.target(target)), (hidden[None], cell[None]))
         return self._logits(outputs, memory, real)
 
-    def read(self, source: Tensor) -> State:
+    def encode(self, source: Tensor) -> State:
         """The state in which decoding begins."""
         real = source != PADDING
         outputs, (hidden, cell) = self.encoder(self.dropout_source(self.source(source)), lengths=real.sum(dim=1))
@@ -62,7 +62,7 @@ class TranslatorPlain(nn.Module):
         output, (hidden, cell) = self.decoder.cell(embedded, (hidden[None], cell[None]))
         return self._logits(output[:, None], memory, real)[:, 0], (memory, real, hidden[0], cell[0])
 
-    def looks(self, source: Tensor, target: Tensor) -> Tensor | None:
+    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor | None:
         """How much each symbol of the target looks at each of the source [B, T, S]; None without attention."""
         return None
 
@@ -79,9 +79,9 @@ class TranslatorAttention(TranslatorPlain):
         """The bilinear layer."""
         return Bilinear(width, width, width)
 
-    def looks(self, source: Tensor, target: Tensor) -> Tensor:
+    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor:
         """How much each symbol of the target looks at each of the source [B, T, S]."""
-        memory, real, hidden, cell = self.read(source)
+        memory, real, hidden, cell = self.encode(source)
         outputs, _ = self.decoder(self.dropout_target(self.target(target)), (hidden[None], cell[None]))
         assert self.attention is not None
         return self.attention(outputs, memory, real)[1]  # type: ignore[no-any-return]

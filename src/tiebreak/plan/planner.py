@@ -75,13 +75,13 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     from tiebreak import catalog
 
     first = task_options(study, study.arms[0])
-    task = catalog.TASKS[study.task].under(first)
+    task = catalog.TASKS[study.task].with_options(first)
     data = task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     runs: dict[str, Run] = {}
     arms, deaf = [], {}
     for arm in study.arms:
-        shape = task.under(task_options(study, arm)).shape(data)
+        shape = task.with_options(task_options(study, arm)).shape(data)
         planned, own, heard = _plan_arm(study, arm, data.checksum, shape)
         arms.append(planned)
         if not heard:
@@ -199,7 +199,7 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
 
     torch.set_num_threads(1)
     first = next(iter(plan.runs.values()))
-    task = catalog.TASKS[first.task].under(first.options)
+    task = catalog.TASKS[first.task].with_options(first.options)
     data = task.load(first.data, data_dir)
     make_shape = SHAPES[registry.TASKS[first.task].family]
     seconds: dict[str, float] = {}

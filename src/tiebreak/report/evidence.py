@@ -14,6 +14,7 @@ from tiebreak.report.page.provenance import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Agreement, BestSetting, Order, Setting, Study, setting_label
+from tiebreak.text import number_of
 from tiebreak.verdict import ranges, statistics
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
 
@@ -262,6 +263,6 @@ def _joined(values: Iterable[str] | Counter[str]) -> str:
     counted = Counter(values)
     if len(counted) == 1:
         return next(iter(counted))
-    shown = [f"{value} ({formatting.number_of(many, 'run')})" for value, many in counted.most_common(MOST_VALUES)]
+    shown = [f"{value} ({number_of(many, 'run')})" for value, many in counted.most_common(MOST_VALUES)]
     left = len(counted) - len(shown)
     return ", ".join(shown) + (f", and {left} more" if left else "")

@@ -156,24 +156,6 @@ def duration(seconds: float | None) -> str:
     return f"{minutes / 1440:.1f} days"
 
 
-def number_of(many: int, one: str, more: str | None = None) -> str:
-    """A count with its noun.
-
-    >>> number_of(1, "seed"), number_of(3, "seed")
-    ('1 seed', '3 seeds')
-    """
-    return f"{many:,} {one if many == 1 else more or one + 's'}"
-
-
-def listed(items: Sequence[str]) -> str:
-    """Several names as a reader expects them.
-
-    >>> listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
-
-
 def ranges(numbers: Sequence[int]) -> str:
     """Whole numbers, neighbours joined.
 
@@ -187,16 +169,6 @@ def ranges(numbers: Sequence[int]) -> str:
         else:
             groups.append([number])
     return ", ".join(str(group[0]) if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
-
-
-def printable(text: str) -> str:
-    """Text without control characters, which could drive a terminal or break a figure."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def shorten(text: str, length: int) -> str:
-    """The text, cut with an ellipsis where it is longer than `length`."""
-    return text if len(text) <= length else text[: max(length - 1, 1)].rstrip() + "…"
 
 
 def outcome(item: ComparisonResult) -> str:

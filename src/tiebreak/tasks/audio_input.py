@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.speech import audio
 from tiebreak.data.speech.mel import log_mel
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 
 class Heard(NamedTuple):

@@ -18,7 +18,7 @@ from tiebreak.data.images.image_data import ImageData
 from tiebreak.data.images.image_files import Form
 from tiebreak.models.design import Images
 from tiebreak.study.registry import Scalar
-from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.reply import Answer, Reply
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
@@ -44,7 +44,7 @@ class Classify:
         """The names of the classes."""
         return {"classes": data.class_names}
 
-    def under(self, options: Mapping[str, Scalar]) -> Classify:
+    def with_options(self, options: Mapping[str, Scalar]) -> Classify:
         """The same: loss and outcomes have no options."""
         return self
 
@@ -123,15 +123,15 @@ class Classify:
                 shown["activations"] = {"images": pixels[:SHOWN_MAPS], "maps": maps}
         return shown
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """The classes of a picture file, most likely first; a picture of another size is resized, and that is said."""
-        shape = known.shape
+        shape = trained_on.shape
         assert isinstance(shape, Images)
         form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)
         pixels, note = image_files.read_resized(Path(given), form)
         with torch.no_grad():
-            probabilities = F.softmax(network(self.inputs(pixels[None], known.options)), dim=1)[0].tolist()
-        names = known.vocabulary["classes"]
+            probabilities = F.softmax(network(self.inputs(pixels[None], trained_on.options)), dim=1)[0].tolist()
+        names = trained_on.vocabulary["classes"]
         answers = [Answer(text=name, probability=value) for name, value in zip(names, probabilities, strict=True)]
         return Reply(answers=sorted(answers, key=lambda each: -(each.probability or 0.0)), note=note)
 

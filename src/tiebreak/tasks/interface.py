@@ -21,7 +21,7 @@ Hypers = Mapping[str, Tensor]  # hyper-parameters of one run; those that are 0 a
 
 
 @dataclass(frozen=True, kw_only=True)
-class Known:
+class TrainedOn:
     """What a results folder remembers of the data that a network was trained on."""
 
     shape: Shape
@@ -47,7 +47,7 @@ class Task(Protocol):
     def vocabulary(self, data: Any) -> dict[str, tuple[str, ...]]:
         """Names that numbers stand for, such as those of the classes: what `use` needs of the data."""
 
-    def under(self, options: Mapping[str, Scalar]) -> Task:
+    def with_options(self, options: Mapping[str, Scalar]) -> Task:
         """The same task with these options (of the task or of an evaluation) where loss and outcomes look at them."""
 
     def sizes(self, data: Any, options: Mapping[str, Scalar]) -> dict[str, int]:
@@ -73,7 +73,7 @@ class Task(Protocol):
     ) -> dict[str, Arrays]:
         """What a report shows of a trained network beyond numbers; `examples` of the test split are shown singly."""
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """What the network says of an input from outside; `how` are options of `use`."""
 
 

@@ -30,7 +30,7 @@ from tiebreak.models.decoding import Draw
 from tiebreak.models.design import Words
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
-from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
@@ -58,7 +58,7 @@ class Language:
         """The words by their numbers, and what is needed to cut a text into such."""
         return {"words": data.words, "level": (data.level,), "marks": ("marks",) if data.marks else ()}
 
-    def under(self, options: Mapping[str, Scalar]) -> Language:
+    def with_options(self, options: Mapping[str, Scalar]) -> Language:
         """The same with other options."""
         return replace(self, options={**self.options, **options})
 
@@ -89,7 +89,7 @@ class Language:
         given, wanted, real = (
             _windows(each, streams, window) for each in (text[:-1], text[1:], torch.ones(len(text) - 1))
         )
-        return {"given": given, "wanted": wanted, "real": real}
+        return {"inputs": given, "targets": wanted, "real": real}
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p over the real tokens of a window, with label smoothing where the run has it."""
@@ -104,7 +104,7 @@ class Language:
         return {"loss": (each * real).sum(dim=(1, 2)), "tokens": real.sum(dim=(1, 2))}
 
     def _minus_log_p(self, network: Network, batch: Split, hypers: Hypers) -> Tensor:
-        logits, wanted = network(batch["given"]), batch["wanted"]
+        logits, wanted = network(batch["inputs"]), batch["targets"]
         each = F.cross_entropy(logits.flatten(0, -2), wanted.flatten(), reduction="none")
         if "label_smoothing" in hypers:
             share, rows = hypers["label_smoothing"], logits.flatten(0, -2)
@@ -150,10 +150,12 @@ class Language:
             }
         }
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """The text continued, as often as asked for. All of it is read first; unknown words are told."""
-        words, level = known.vocabulary["words"], cast(tokens.Level, known.vocabulary["level"][0])
-        pieces = list(given) if level == "character" else tokens.split_words(given, bool(known.vocabulary["marks"]))
+        words, level = trained_on.vocabulary["words"], cast(tokens.Level, trained_on.vocabulary["level"][0])
+        pieces = (
+            list(given) if level == "character" else tokens.split_words(given, bool(trained_on.vocabulary["marks"]))
+        )
         end = words.index(tokens.END) if tokens.END in words else None
         if not pieces and end is None:
             raise TiebreakError(f"{given!r}: nothing to continue; give the beginning of a text")

@@ -25,12 +25,12 @@ from torch import Tensor, nn
 from tiebreak.data.graphs import graph_data
 from tiebreak.data.graphs.graph_data import GraphData
 from tiebreak.data.graphs.karate import place
-from tiebreak.data.images.image_files import printable
 from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Graph
 from tiebreak.study.registry import Scalar
-from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.reply import Answer, Reply
+from tiebreak.text import printable
 
 INPUTS = ("rows", "columns", "values", "order", "source", "target")  # of a network: see `interfaces.Graph`
 DRAWN = 300  # nodes of a graph that is laid out for a picture, at most
@@ -51,7 +51,7 @@ class Nodes:
         """The names of the classes."""
         return {"classes": data.class_names}
 
-    def under(self, options: Mapping[str, Scalar]) -> Nodes:
+    def with_options(self, options: Mapping[str, Scalar]) -> Nodes:
         """The same: loss and outcomes have no options."""
         return self
 
@@ -122,13 +122,13 @@ class Nodes:
             }
         return shown
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """The classes of a node of the graph that the network was trained on, most likely first."""
-        data = self.load(known.data, None)
-        if self.shape(data) != known.shape:
-            raise TiebreakError(f"{known.data}: is not the graph that was trained on any more")
+        data = self.load(trained_on.data, None)
+        if self.shape(data) != trained_on.shape:
+            raise TiebreakError(f"{trained_on.data}: is not the graph that was trained on any more")
         node = _find(data, given)
-        chances = probabilities(network, data, known.options)[node].tolist()
+        chances = probabilities(network, data, trained_on.options)[node].tolist()
         answers = [Answer(text=name, probability=value) for name, value in zip(data.class_names, chances, strict=True)]
         label = data.labels[node]
         split = next((split for split, nodes in data.splits.items() if node in nodes), "no")

@@ -17,7 +17,7 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Looks:
+class AttentionWeights:
     """Where a network looked while it answered: weights [rows, columns], a row for each symbol of the answer."""
 
     weights: npt.NDArray[np.float32]
@@ -31,4 +31,4 @@ class Reply:
 
     answers: list[Answer]
     note: str = ""
-    looks: Looks | None = None
+    attention: AttentionWeights | None = None

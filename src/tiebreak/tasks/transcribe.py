@@ -32,7 +32,7 @@ from tiebreak.models import decoding
 from tiebreak.models.design import Clips
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import audio_input, similarity, transcribe_exhibits
-from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
+from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.reply import Answer, Reply
 
 MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
@@ -57,7 +57,7 @@ class Transcribe:
         """The symbols, and what it takes to hear a sound from outside as those of training were heard."""
         return {"symbols": tuple(SYMBOLS), **audio_input.remembered(self._heard(data))}
 
-    def under(self, options: Mapping[str, Scalar]) -> Transcribe:
+    def with_options(self, options: Mapping[str, Scalar]) -> Transcribe:
         """The same with other options: how long clips and targets are, what the loss counts, how it decodes."""
         return replace(self, options={**self.options, **options})
 
@@ -76,11 +76,11 @@ class Transcribe:
         self, data: SpeechData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
     ) -> Split:
         """features [N, frames, mels] float16, given and wanted [N, length]; frames [N] where padding is masked."""
-        bound = self.under(options)
+        bound = self.with_options(options)
         shape, heard = bound.shape(data), bound._heard(data)
         tokens = torch.tensor([alphabet.encode(text, shape.length + 1) for text in data.texts[name]])
         found = {"features": torch.from_numpy(heard.padded(name, shape.frames))}
-        found |= {"given": tokens[:, :-1].contiguous(), "wanted": tokens[:, 1:].contiguous()}
+        found |= {"inputs": tokens[:, :-1].contiguous(), "targets": tokens[:, 1:].contiguous()}
         if bound.options.get("mask_padding", True):
             found["frames"] = torch.from_numpy(np.minimum(heard.lengths(name), shape.frames))
         return found
@@ -98,14 +98,14 @@ class Transcribe:
         return {
             "loss": (each * counted).sum(dim=1),
             "symbols": counted.sum(dim=1),
-            "wanted": batch["wanted"],
+            "targets": batch["targets"],
             "written": written,
             "length": lengths,
         }
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """The metrics; of each utterance all six are kept, the error rates as those of that utterance alone."""
-        wanted = [_cut(row) for row in outcomes["wanted"].astype(int).tolist()]
+        wanted = [_cut(row) for row in outcomes["targets"].astype(int).tolist()]
         written = [_cut(row) for row in outcomes["written"].astype(int).tolist()]
         pairs = list(zip(wanted, written, strict=True))
         alike = {"jaccard": similarity.jaccard, "cosine": similarity.cosine, "dl": similarity.damerau_levenshtein}
@@ -123,7 +123,7 @@ class Transcribe:
         self, network: nn.Module, data: SpeechData, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
         """Error by length; and, with test examples given, their transcripts and where these looked."""
-        bound = self.under(options)
+        bound = self.with_options(options)
         heard = bound._heard(data)
         split = bound.split(data, "test", options, {})
         shown = {"curves": transcribe_exhibits.by_length(bound, network, split, heard)}
@@ -131,21 +131,21 @@ class Transcribe:
             shown |= transcribe_exhibits.of_examples(bound, network, split, heard, examples)
         return shown
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """What is said in a sound file; the note tells how long that took, compared with the sound."""
-        assert isinstance(known.shape, Clips)
+        assert isinstance(trained_on.shape, Clips)
         if not given.strip():
             raise TiebreakError("no sound file was given; give the path of a WAV or FLAC file")
         start = time.perf_counter()  # before the sound is read: all that a user waits for, once there is a network
-        heard = audio_input.hear(Path(given), known.vocabulary)
+        heard = audio_input.hear(Path(given), trained_on.vocabulary)
         notes = [heard.note] if heard.note else []
-        features, most = torch.from_numpy(heard.features), known.shape.frames
+        features, most = torch.from_numpy(heard.features), trained_on.shape.frames
         if len(features) > most:
             notes.append(f"longer than any clip of training ({len(features):,} frames, {most:,} there)")
-        if not known.options.get("mask_padding", True):  # it has never heard a clip without the zeros after it
+        if not trained_on.options.get("mask_padding", True):  # it has never heard a clip without the zeros after it
             features = F.pad(features[:most], (0, 0, 0, max(0, most - len(features))))
-        bound = self.under({**known.options, "beam": how["beam"]})
-        batch = {"features": features[None], "wanted": torch.zeros(1, known.shape.length, dtype=torch.long)}
+        bound = self.with_options({**trained_on.options, "beam": how["beam"]})
+        batch = {"features": features[None], "targets": torch.zeros(1, trained_on.shape.length, dtype=torch.long)}
         with torch.no_grad():
             written, _ = bound.decode(network, batch)
         notes.append(audio_input.pace(time.perf_counter() - start, heard.seconds))
@@ -153,10 +153,10 @@ class Transcribe:
 
     def decode(self, network: Any, batch: Split) -> tuple[Tensor, Tensor]:
         """What the network writes by itself: tokens [B, steps] and lengths [B]."""
-        length = batch["wanted"].shape[1]
+        length = batch["targets"].shape[1]
         steps = min(int(self.options.get("steps", 0)) or length, length)
-        start = torch.full_like(batch["wanted"][:, 0], START)
-        state, width = network.read(*_heard_of(batch)), int(self.options.get("beam", 1))
+        start = torch.full_like(batch["targets"][:, 0], START)
+        state, width = network.encode(*_heard_of(batch)), int(self.options.get("beam", 1))
         if width == 1:
             return decoding.greedy(network.step, state, start, END, steps)
         return decoding.beam(network.step, state, start, END, steps, width)
@@ -164,13 +164,13 @@ class Transcribe:
     def _surprise(self, network: Network, batch: Split, smoothing: Tensor | float | None) -> tuple[Tensor, Tensor]:
         """-log p of each symbol [B, length], smoothed, and whether it counts, as 0 or 1."""
         features, *frames = _heard_of(batch)
-        minus_log_p = -F.log_softmax(network(features, batch["given"], *frames), dim=-1)
-        each = minus_log_p.gather(-1, batch["wanted"].unsqueeze(-1)).squeeze(-1)
+        minus_log_p = -F.log_softmax(network(features, batch["inputs"], *frames), dim=-1)
+        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
         if smoothing is not None:
             each = (1 - smoothing) * each + smoothing * minus_log_p.mean(dim=-1)
         if self.options.get("count_padding", False):
             return each, torch.ones_like(each)
-        return each, (batch["wanted"] != PAD).to(each.dtype)
+        return each, (batch["targets"] != PAD).to(each.dtype)
 
     def _heard(self, data: SpeechData) -> SpeechData:
         """The data through the mel filters that the options ask for; ready-made features are what they are."""

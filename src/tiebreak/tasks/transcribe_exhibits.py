@@ -59,7 +59,7 @@ def of_examples(
     names = [data.utterances["test"][index] for index in examples]
     clips = [f"{name}, {size * data.seconds_per_frame:.2f} s" for name, size in zip(names, sizes, strict=True)]
     # as the network is asked to write it: small letters, cut, # for what has no symbol
-    wanted = [alphabet.decode(row) for row in split["wanted"][list(examples)].tolist()]
+    wanted = [alphabet.decode(row) for row in split["targets"][list(examples)].tolist()]
     heading = "transcript (#: has no symbol)" if any("#" in text for text in wanted) else "transcript"
     shown: dict[str, Arrays] = {
         "samples": {
@@ -85,10 +85,10 @@ def of_examples(
 
 def _looks(network: nn.Module, row: Split, text: Tensor) -> npt.NDArray[np.float32]:
     """Where each letter of one transcript looked, and its end, if it was not cut off before that: [letters, places]."""
-    given = torch.cat([text.new_full((1,), START), text])[: row["wanted"].shape[1]]
+    given = torch.cat([text.new_full((1,), START), text])[: row["targets"].shape[1]]
     frames = (row["frames"],) if "frames" in row else ()
     with torch.no_grad():
-        weights = network.looks(row["features"], given[None], *frames)  # type: ignore[operator]
+        weights = network.attention_weights(row["features"], given[None], *frames)  # type: ignore[operator]
     return weights[0].float().cpu().numpy()  # type: ignore[no-any-return]
 
 

@@ -21,8 +21,8 @@ from tiebreak.models import decoding
 from tiebreak.models.design import END, PADDING, START, Sentences
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import similarity
-from tiebreak.tasks.interface import Arrays, Hypers, Known, Network, Split
-from tiebreak.tasks.reply import Answer, Looks, Reply
+from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
 PLAIN = "abcdefghijklmnopqrstuvwxyz .!?"  # what `characters.normalise` leaves
@@ -46,7 +46,7 @@ class Translate:
         """The symbols of both languages, without the four special ones, and what the languages are called."""
         return {"source": data.source_symbols, "target": data.target_symbols, "languages": data.languages}
 
-    def under(self, options: Mapping[str, Scalar]) -> Translate:
+    def with_options(self, options: Mapping[str, Scalar]) -> Translate:
         """The same with other options: how sentences are decoded is one."""
         whole = {"steps": 0, "drop_last": False} if options.get("decoding") == "whole" else {}
         return replace(self, options={**self.options, **options, **whole})
@@ -73,27 +73,27 @@ class Translate:
         sources = _encoded([source for source, _ in texts], data.source_symbols, shape.source_length + 1)
         targets = _encoded([target for _, target in texts], data.target_symbols, shape.target_length + 1)
         given = targets[:, :-1]
-        return {"source": sources[:, 1:], "given": given.masked_fill(given == END, PADDING), "wanted": targets[:, 1:]}
+        return {"source": sources[:, 1:], "inputs": given.masked_fill(given == END, PADDING), "targets": targets[:, 1:]}
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p(symbol) over the real symbols of the batch, with label smoothing where the run has it."""
-        minus_log_p = -F.log_softmax(network(batch["source"], batch["given"]), dim=-1)
-        each = minus_log_p.gather(-1, batch["wanted"].unsqueeze(-1)).squeeze(-1)
+        minus_log_p = -F.log_softmax(network(batch["source"], batch["inputs"]), dim=-1)
+        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
         if "label_smoothing" in hypers:
             share = hypers["label_smoothing"]
             each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
-        real = (batch["wanted"] != PADDING).to(each.dtype)
+        real = (batch["targets"] != PADDING).to(each.dtype)
         return torch.dot(weights, (each * real).sum(dim=1)) / torch.dot(weights, real.sum(dim=1))
 
     def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each sentence's symbols, how many these are, the sentence, and what was written."""
-        logits = network(batch["source"], batch["given"])
-        each = F.cross_entropy(logits.flatten(0, 1), batch["wanted"].flatten(), reduction="none", ignore_index=PADDING)
-        tokens, lengths = self._decode(network, batch["source"], batch["wanted"].shape[1])
+        logits = network(batch["source"], batch["inputs"])
+        each = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), reduction="none", ignore_index=PADDING)
+        tokens, lengths = self._decode(network, batch["source"], batch["targets"].shape[1])
         return {
-            "loss": each.view(batch["wanted"].shape).sum(dim=1),
-            "symbols": (batch["wanted"] != PADDING).sum(dim=1),
-            "wanted": batch["wanted"],
+            "loss": each.view(batch["targets"].shape).sum(dim=1),
+            "symbols": (batch["targets"] != PADDING).sum(dim=1),
+            "targets": batch["targets"],
             "written": tokens,
             "length": lengths,
         }
@@ -105,7 +105,7 @@ class Translate:
             # As reported: whatever was emitted last is dropped. Where that was the end, it is no part of the length.
             lengths = np.minimum(lengths, outcomes["written"].shape[1] - 1)
         written = _texts(outcomes["written"], lengths)
-        wanted = _texts(outcomes["wanted"], outcomes["symbols"].astype(int) - 1)
+        wanted = _texts(outcomes["targets"], outcomes["symbols"].astype(int) - 1)
         errors = similarity.error_rates(wanted, written)
         found = {
             "error": float(errors.mean()),
@@ -121,7 +121,7 @@ class Translate:
         self, network: nn.Module, data: PairData, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
         """Error by length; and, with test examples given, their translations and where these looked."""
-        bound = self.under(options)
+        bound = self.with_options(options)
         split = bound.split(data, "test", options, {})
         shown: dict[str, Arrays] = {"curves": bound.by_length(network, split)}
         if not examples:
@@ -129,7 +129,7 @@ class Translate:
         device = next(network.parameters()).device
         rows = split["source"][list(examples)].to(device)
         with torch.no_grad():
-            tokens, lengths = bound._decode(network, rows, split["wanted"].shape[1])
+            tokens, lengths = bound._decode(network, rows, split["targets"].shape[1])
         texts = [data.pairs["test"][index] for index in examples]
         written = [_text(row[:size], data.target_symbols) for row, size in zip(tokens.tolist(), lengths, strict=True)]
         shown["samples"] = {
@@ -140,10 +140,15 @@ class Translate:
         }
         maps: dict[str, Any] = {}
         for number in range(min(SHOWN_MAPS, len(rows))):
-            looks = _looks(network, rows[number], tokens[number, : int(lengths[number])], bound.vocabulary(data))
-            if looks is not None:
-                maps[f"weights_{number}"] = looks.weights
-                maps[f"rows_{number}"], maps[f"columns_{number}"] = np.asarray(looks.rows), np.asarray(looks.columns)
+            attention = _attention(
+                network, rows[number], tokens[number, : int(lengths[number])], bound.vocabulary(data)
+            )
+            if attention is not None:
+                maps[f"weights_{number}"] = attention.weights
+                maps[f"rows_{number}"], maps[f"columns_{number}"] = (
+                    np.asarray(attention.rows),
+                    np.asarray(attention.columns),
+                )
                 maps[f"title_{number}"] = np.asarray(f"{texts[number][0]} → {written[number]}")
         return {**shown, "attention": maps} if maps else shown
 
@@ -167,28 +172,28 @@ class Translate:
             "length_title": np.asarray("Error by the length of the source"),
         }
 
-    def answer(self, network: nn.Module, given: str, known: Known, how: Mapping[str, Scalar]) -> Reply:
+    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
         """The translation of a sentence; what was done to it is said, unknown characters are counted."""
-        assert isinstance(known.shape, Sentences)
-        text = _spelt(given, known.vocabulary["source"])
+        assert isinstance(trained_on.shape, Sentences)
+        text = _spelt(given, trained_on.vocabulary["source"])
         notes = [f"read as {text!r}"] if text != given else []
-        if unknown := characters.unknown([text], known.vocabulary["source"]):
+        if unknown := characters.unknown([text], trained_on.vocabulary["source"]):
             notes.append(f"{unknown} character{'s' if unknown > 1 else ''} not seen in training")
-        if len(text) >= known.shape.source_length:
-            notes.append(f"longer than the {known.shape.source_length - 1} characters of training")
-        source = _encoded([text], known.vocabulary["source"], len(text) + 2)[:, 1:]
-        bound = self.under({**known.options, "beam": how["beam"]})
+        if len(text) >= trained_on.shape.source_length:
+            notes.append(f"longer than the {trained_on.shape.source_length - 1} characters of training")
+        source = _encoded([text], trained_on.vocabulary["source"], len(text) + 2)[:, 1:]
+        bound = self.with_options({**trained_on.options, "beam": how["beam"]})
         with torch.no_grad():
-            tokens, lengths = bound._decode(network, source, known.shape.target_length)
+            tokens, lengths = bound._decode(network, source, trained_on.shape.target_length)
         written = tokens[0, : int(lengths[0])]
-        looks = None
+        attention = None
         if how["show_attention"]:
-            looks = _looks(network, source[0], written, known.vocabulary)
-            notes += [] if looks is not None else ["this design has no attention to show"]
+            attention = _attention(network, source[0], written, trained_on.vocabulary)
+            notes += [] if attention is not None else ["this design has no attention to show"]
         return Reply(
-            answers=[Answer(text=_text(written.tolist(), known.vocabulary["target"]))],
+            answers=[Answer(text=_text(written.tolist(), trained_on.vocabulary["target"]))],
             note="; ".join(notes),
-            looks=looks,
+            attention=attention,
         )
 
     def _decode(self, network: Any, source: Tensor, longest: int) -> tuple[Tensor, Tensor]:
@@ -197,8 +202,8 @@ class Translate:
         start = torch.full_like(source[:, 0], START)
         width = int(self.options.get("beam", 1))
         if width == 1:
-            return decoding.greedy(network.step, network.read(source), start, END, steps)
-        return decoding.beam(network.step, network.read(source), start, END, steps, width)
+            return decoding.greedy(network.step, network.encode(source), start, END, steps)
+        return decoding.beam(network.step, network.encode(source), start, END, steps, width)
 
 
 def _encoded(texts: Sequence[str], symbols: Sequence[str], length: int) -> Tensor:
@@ -223,16 +228,18 @@ def _text(tokens: Sequence[int], symbols: Sequence[str]) -> str:
     return "".join((*MARKS, *symbols)[token] for token in tokens)
 
 
-def _looks(
+def _attention(
     network: nn.Module, source: Tensor, written: Tensor, vocabulary: Mapping[str, tuple[str, ...]]
-) -> Looks | None:
+) -> AttentionWeights | None:
     """Where each symbol of one translation looked, and its end; None for a design without such a map."""
     start = written.new_full((1,), START)
     with torch.no_grad():
-        weights = network.looks(source[None], torch.cat([start, written])[None])  # type: ignore[operator]
+        weights = network.attention_weights(source[None], torch.cat([start, written])[None])  # type: ignore[operator]
     if weights is None:
         return None
     real = int((source != PADDING).sum())
     rows = [(*MARKS, *vocabulary["target"])[token] for token in (*written.tolist(), END)]
     columns = [(*MARKS, *vocabulary["source"])[token] for token in source[:real].tolist()]
-    return Looks(weights=weights[0, :, :real].float().cpu().numpy(), rows=tuple(rows), columns=tuple(columns))
+    return AttentionWeights(
+        weights=weights[0, :, :real].float().cpu().numpy(), rows=tuple(rows), columns=tuple(columns)
+    )

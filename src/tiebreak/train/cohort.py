@@ -21,19 +21,19 @@ from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
-from tiebreak.train.trainer import Together, Trainer, Work
+from tiebreak.train.trainer import Engine, Trainer, Work
 
 
 @lru_cache(maxsize=1)
 def _load(task: str, reading: tuple[tuple[str, Scalar], ...], name: str, data_dir: str | None) -> Any:
-    return catalog.TASKS[task].under(dict(reading)).load(name, Path(data_dir) if data_dir else None)
+    return catalog.TASKS[task].with_options(dict(reading)).load(name, Path(data_dir) if data_dir else None)
 
 
 def begin(job: Job, runs: list[Run] | None = None) -> Work:
     """The runs of a job (or some of them) in their initial state."""
     runs = runs or [Run.model_validate(content) for content in job.runs]
     first = runs[0]
-    task = catalog.TASKS[first.task].under(first.options)
+    task = catalog.TASKS[first.task].with_options(first.options)
     known = registry.TASKS[first.task].options
     reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
     data = _load(first.task, reading, first.data, job.data_dir)
@@ -104,10 +104,10 @@ def _train_together(
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
         return
-    yield from Together(job, work, make_trainer(work, job.strategy), send).train(left[0])
+    yield from Trainer(job, work, make_engine(work, job.strategy), send).train(left[0])
 
 
-def make_trainer(work: Work, strategy: Strategy) -> Trainer:
+def make_engine(work: Work, strategy: Strategy) -> Engine:
     """The runs with their strategy."""
     if strategy == "loop":
         return Loop(work.task, work.network, work.runs[0], work.states[0])

@@ -30,7 +30,7 @@ def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Sca
     it carried before is there again afterwards.
     """
     network.eval()
-    task = task.under(how)
+    task = task.with_options(how)
     examples = count(task, split)
     parts: dict[str, list[npt.NDArray[np.float32]]] = {}
     size = 1 if task.ordered else at_once(task, split, BATCH)

@@ -30,7 +30,7 @@ Tick = Callable[[float, int], None]  # told which share of the epoch is done, an
 
 
 class Loop:
-    """One run with its network: a trainer for `together`."""
+    """One run with its network: an engine for `trainer`."""
 
     def __init__(self, task: Task, network: nn.Module, run: Run, state: State) -> None:
         self._task, self._network, self._run, self._state = task, network, run, state

@@ -1,6 +1,6 @@
 """Runs at the same epoch on their way to the end: records, checkpoints, divergence, whatever the strategy.
 
-How an epoch is trained and evaluated is the trainer's: `loop` for one run, `fused` for many as one computation.
+How an epoch is trained and evaluated is the engine's: `loop` for one run, `fused` for many as one computation.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tiebreak.train.step import State, undone
 SAVE_SHARE = 0.05  # fused epochs can be short: at most this share of the time goes into checkpoints
 
 
-class Trainer(Protocol):
+class Engine(Protocol):
     """How runs are trained together, one epoch at a time. It changes the states that it was made with in place."""
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
@@ -73,11 +73,11 @@ class Work:
         return {key: values.to(self.device) for key, values in tensors.items()}
 
 
-class Together:
+class Trainer:
     """Runs at the same epoch on their way to the end."""
 
-    def __init__(self, job: Job, work: Work, trainer: Trainer, send: Callable[[Message], None]) -> None:
-        self._job, self._work, self._trainer, self._send = job, work, trainer, send
+    def __init__(self, job: Job, work: Work, engine: Engine, send: Callable[[Message], None]) -> None:
+        self._job, self._work, self._engine, self._send = job, work, engine, send
         self._alive = dict(enumerate(work.runs))
         self._seconds, self._steps = 0.0, 0  # of training, on its own clock
         self._saved_at, self._save_cost = time.perf_counter(), 0.0
@@ -88,7 +88,7 @@ class Together:
         train_split, val_split = self._work.split("train", {}), self._work.split("val", {})
         for left in range(epochs, 0, -1):
             start = time.perf_counter()
-            losses = self._trainer.train_epoch(train_split, self._tick(start))
+            losses = self._engine.train_epoch(train_split, self._tick(start))
             seconds = self._clocks("train", start)
             self._seconds += seconds["train"]
             self._steps = self._work.states[0].steps - first
@@ -118,13 +118,13 @@ class Together:
         """
         task = self._work.task
         if not (isinstance(task, Online) and task.trains):
-            return self._trainer.evaluate(split, how)
-        bound = task.under(how)
-        return [bound.score(task.seen(split, losses)) for losses in self._trainer.train_on(split)]
+            return self._engine.evaluate(split, how)
+        bound = task.with_options(how)
+        return [bound.score(task.seen(split, losses)) for losses in self._engine.train_on(split)]
 
     def _clocks(self, name: str, start: float) -> dict[str, float]:
         """The seconds since `start`, those of tracing and compiling apart."""
-        setup = self._trainer.setup_seconds()
+        setup = self._engine.setup_seconds()
         spent = {name: time.perf_counter() - start - setup}
         return {**spent, "compile": setup} if setup else spent
 
@@ -140,7 +140,7 @@ class Together:
 
     def _diverged(self, values: dict[int, dict[str, float]]) -> Iterator[Message]:
         """End the runs in which something stopped being a number; the others go on as if nothing had happened."""
-        finite = self._trainer.finite()
+        finite = self._engine.finite()
         for row, run in list(self._alive.items()):
             wrong = _not_a_number(values[row]) or ("" if finite[row] else "parameters not finite")
             if wrong:
@@ -202,7 +202,7 @@ class Together:
                 "torch": torch.__version__,
                 "python": platform.python_version(),
                 "machine": platform.machine(),
-                **self._trainer.provenance(),
+                **self._engine.provenance(),
             },
         )
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tiebreak.data.images.image_files import Form, printable, read, survey
+from tiebreak.data.images.image_files import Form, read, survey
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 GREY = np.arange(20, dtype=np.uint8).reshape(4, 5) * 12
 COLOUR = np.stack([GREY, 255 - GREY, GREY // 2], axis=2)

@@ -244,7 +244,7 @@ def test_the_digest_sees_every_shown_change_and_nothing_else() -> None:
 
 def test_reading_the_digest_imports_nothing_heavy() -> None:
     code = (
-        "import sys, pathlib; from tiebreak.report import document, terminal; "
+        "import sys, pathlib; from tiebreak.report.page import document; import tiebreak.report.terminal.summaries; "
         "document.is_current(pathlib.Path('nowhere'), 'x'); "
         "print([name for name in ('torch', 'matplotlib', 'jinja2', 'scipy.stats') if name in sys.modules])"
     )

@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 
 from tiebreak.report.terminal import listings
-from tiebreak.tasks.reply import Answer, Looks, Reply
+from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
 from tiebreak.verdict.scores import compare_scores
 from tiebreak.verdict.statistics import Compared
 
@@ -122,8 +122,8 @@ def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() ->
 
 def test_where_a_network_looked_is_a_map_of_letters() -> None:
     file, console = screen()
-    looks = Looks(
+    attention = AttentionWeights(
         weights=np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.3]], np.float32), rows=("a", "\x1b"), columns=("x", "y", ">")
     )
-    listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", looks=looks), "plain")
+    listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", attention=attention), "plain")
     assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "asked: plain; read as 'xy'"]

@@ -38,13 +38,13 @@ from tiebreak.data.graphs.graph_parts import (
 )
 from tiebreak.data.graphs.karate import make_karate, place
 from tiebreak.data.graphs.planetoid import read_planetoid
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.user_images import find_own
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.text_files import is_file
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study.registry import is_path
+from tiebreak.text import printable
 
 CORA_CLASSES = (
     "theory",

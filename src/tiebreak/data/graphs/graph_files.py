@@ -28,11 +28,11 @@ from scipy.sparse import csr_matrix
 
 from tiebreak.data.fetch import file_checksum
 from tiebreak.data.graphs.graph_parts import UNKNOWN, Indices, Matrix, Parts, checked_features, sparse_rows
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.text_files import is_file, read_text
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.text import printable
 
 FILES = ("edges.csv", "features.csv", "features.npz", "labels.csv")
 SPLIT_KEYS = {split: f"{split}_idx" for split in SPLITS}

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.data.graphs.graph_parts import Matrix, sparse_rows
-from tiebreak.data.images.image_files import printable
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 LIMIT_BYTES = 64 << 20  # of one file; Cora's largest has a quarter of a megabyte
 ARRAY, DTYPE, MATRIX, LISTS, OTHER = "array", "dtype", "matrix", "lists", "other"

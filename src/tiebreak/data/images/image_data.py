@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from tiebreak.data.fetch import file_checksum, find_source, joint_checksum, verify
 from tiebreak.data.images import image_arrays, kuzushiji
 from tiebreak.data.images.image_arrays import Labelled
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.mnist5k import load_mnist5k, mnist5k_file
 from tiebreak.data.images.user_images import find_own, load_own, own_checksum
 from tiebreak.data.sources import Source
@@ -33,6 +32,7 @@ from tiebreak.data.splits import SPLITS, Split, permutation, stratified, with_va
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import OWN_DATA, is_path
+from tiebreak.text import printable
 
 DIGITS = tuple("0123456789")
 CLASS_NAMES: Mapping[str, tuple[str, ...]] = {

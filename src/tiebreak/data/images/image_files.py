@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from tiebreak.data.npz import LIMIT_BYTES
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,11 +41,6 @@ class Form:
     def shape(self) -> tuple[int, ...]:
         """The shape of one picture as an array."""
         return (self.height, self.width) if self.grey else (self.height, self.width, 3)
-
-
-def printable(path: Path | str) -> str:
-    """A file's name, which may hold anything, in one line."""
-    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(path))
 
 
 def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES) -> Form:

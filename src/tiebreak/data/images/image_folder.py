@@ -21,10 +21,11 @@ import numpy as np
 
 from tiebreak.data.fetch import file_checksum
 from tiebreak.data.images import image_files
-from tiebreak.data.images.image_files import SUFFIXES, printable
+from tiebreak.data.images.image_files import SUFFIXES
 from tiebreak.data.splits import SPLITS, Split, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
+from tiebreak.text import printable
 
 HELD_OUT_PERCENT = 15  # of every class for validation, and as many for testing
 LEAST = -(-100 // HELD_OUT_PERCENT)  # images of a class that can be split so

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from tiebreak.data.fetch import file_checksum, search_path
 from tiebreak.data.images.image_arrays import read_medmnist
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.image_folder import folder_checksum, list_folder, load_folder
 from tiebreak.data.splits import Split
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

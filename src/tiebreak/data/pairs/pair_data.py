@@ -25,7 +25,6 @@ from pathlib import Path
 import numpy as np
 
 from tiebreak.data.fetch import Checked, file_checksum, find_source, joint_checksum, verify
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.user_images import find_own
 from tiebreak.data.pairs.characters import EOS, PAD, SOS, UNK, decode, encode, normalise, symbols, tidy, unknown
 from tiebreak.data.pairs.number_pairs import number_checksum, number_pairs
@@ -35,6 +34,7 @@ from tiebreak.data.splits import SPLITS, permutation
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
+from tiebreak.text import printable
 
 __all__ = ["EOS", "PAD", "SOS", "UNK", "PairData", "checksum", "decode", "encode", "load", "normalise", "unknown"]
 

@@ -11,8 +11,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 LIMIT_BYTES = 256 << 20  # of the text of one file
 LIMIT_LINE = 10_000  # characters

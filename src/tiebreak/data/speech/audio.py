@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 SUFFIXES = (".wav", ".flac")
 RATES = (4_000, 384_000)  # samples a second: lowest and highest that make sense for speech

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 from tiebreak import files
 from tiebreak.data.fetch import cache_dir, file_checksum
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.speech import audio, espeak
 from tiebreak.data.speech.espeak import Utterance
 from tiebreak.data.speech.mel import FFT, HOP, MELS, log_mel
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 Clip = Path | Utterance  # a sound file, or what eSpeak NG shall say
 Progress = Callable[[int, int], None]  # clips done, clips in all

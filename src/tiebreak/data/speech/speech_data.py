@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.speech import alphabet
 from tiebreak.data.speech.feature_cache import Bank, Clip, Progress, Recipe, open_bank
 from tiebreak.data.speech.mel import HOP, MELS
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 SYNTHETIC = "synthetic speech"
 SHOWN = 5  # characters without a symbol that are named

@@ -17,7 +17,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.user_images import find_own
 from tiebreak.data.load_progress import Telling
 from tiebreak.data.speech import spoken_sentences
@@ -30,6 +29,7 @@ from tiebreak.data.speech.spoken_numbers import load_numbers
 from tiebreak.data.speech.transcripts import load_transcripts
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study.registry import OWN_DATA, is_path
+from tiebreak.text import printable
 
 __all__ = ["NAMES", "SpeechData", "checksum", "load", "log_mel", "spec_augment"]
 

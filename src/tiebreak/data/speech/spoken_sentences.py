@@ -11,7 +11,6 @@ import unicodedata
 from pathlib import Path
 from string import digits
 
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.sources import SPOKEN
 from tiebreak.data.speech import espeak
 from tiebreak.data.speech.speech_data import SpeechData
@@ -20,6 +19,7 @@ from tiebreak.data.speech.transcripts import LEAST, RATE, split_own
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.text_files import read_text
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 SUFFIX = ".txt"
 LIMIT_BYTES = 64 << 20  # of the file; the 13,100 sentences of LJ Speech have 1.3 MB

@@ -21,12 +21,12 @@ import numpy as np
 
 from tiebreak import files
 from tiebreak.data.fetch import file_checksum
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.speech.audio import SUFFIXES
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
+from tiebreak.text import printable
 
 TABLE = "transcripts.tsv"
 RATE = 16_000

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.data.fetch import find_source, joint_checksum, verify
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.user_images import find_own
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text import corpus_readers
@@ -44,6 +43,7 @@ from tiebreak.data.text.tokens import (
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
+from tiebreak.text import printable
 
 CORPORA = (*corpus_readers.READERS, "markov")
 VOCABULARY, PYDOC_VOCABULARY = 10_000, 2_000  # at most, unless the caller says otherwise

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.data.fetch import find_source, joint_checksum, verify
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.images.user_images import find_own
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
@@ -15,6 +14,7 @@ from tiebreak.data.text.pydoc_topics import SPLIT_RULE, load_topics
 from tiebreak.data.text.text_files import find_texts, read_text
 from tiebreak.data.text.tokens import Level, split_text
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 LEAST_TOKENS = 2  # of a split: one to read and one to predict
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.data.fetch import file_checksum
-from tiebreak.data.images.image_files import printable
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
 
 LIMIT_BYTES = 256 << 20  # of one file: its tokens take about twenty times as much while they are counted
 LAYOUTS: tuple[tuple[tuple[str, str, str], bool], ...] = (  # names of the files for train, val and test; marks apart?

@@ -13,6 +13,7 @@ from tiebreak.report.exhibits import exhibit_figures, prepared
 from tiebreak.report.exhibits.prepared import Line
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import Legend
+from tiebreak.text import printable
 
 MOST_CURVES = 9
 MOST_COLUMNS = 16  # of a table
@@ -70,8 +71,8 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
             lines += [Line(arm=arm, index=index, points=points)] if points else []
         if lines:
             across, upwards = next((label for label in labels if len(label) == 2), ("x", "score"))
-            axes = formatting.printable(str(across)), formatting.printable(str(upwards))
-            title = formatting.printable(titles[0]) if titles else f"{axes[1]} by {axes[0]}"
+            axes = printable(str(across)), printable(str(upwards))
+            title = printable(titles[0]) if titles else f"{axes[1]} by {axes[0]}"
             shown.append(Breakdown(name=name, title=title, axes=axes, lines=lines, examples=examples))
     return shown[:MOST_CURVES]
 

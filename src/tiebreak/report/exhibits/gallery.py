@@ -21,6 +21,7 @@ from tiebreak.report.exhibits import (
 from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
 from tiebreak.report.figures import agreement
 from tiebreak.report.figures.drawing import Legend
+from tiebreak.text import listed
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
 MOST_MATRICES = 6
@@ -149,7 +150,7 @@ def _shared(evidence: Evidence) -> str:
         return ""
     arms, owners = list(evidence.shared), list(dict.fromkeys(evidence.shared.values()))
     verb = "shares" if len(arms) == 1 else "share"
-    return f"{formatting.listed(arms)} {verb} the runs of {formatting.listed(owners)} and would look the same."
+    return f"{listed(arms)} {verb} the runs of {listed(owners)} and would look the same."
 
 
 def _blocks(found: Sequence[Activations]) -> list[MapBlock]:

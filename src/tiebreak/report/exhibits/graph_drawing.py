@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import inline_images, prepared
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import INK, MUTED, Margins
+from tiebreak.text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def graphs(evidence: Evidence) -> list[Graph]:
     for index, arm in evidence.own():
         for seed, arrays in prepared.stored(evidence, arm, "graph"):
             if _whole(arrays):
-                names = [formatting.printable(str(name)) for name in arrays["class_names"].tolist()]
+                names = [printable(str(name)) for name in arrays["class_names"].tolist()]
                 parts = {name: arrays[name].astype(np.int64) for name in ("edges", "predicted", "labels")}
                 positions = arrays["positions"].astype(np.float64)
                 found.append(Graph(arm=arm, index=index, seed=seed, positions=positions, names=names, **parts))

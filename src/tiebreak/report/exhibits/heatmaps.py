@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import prepared
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import Margins
+from tiebreak.text import printable, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,7 +96,7 @@ def _map(arrays: Mapping[str, npt.NDArray[Any]], j: int, arm: str, index: int, s
     drawable = picture is not None and picture.ndim == 2 and picture.size and picture.dtype.kind in "fiub"
     return HeatMap(
         number=j,
-        title=formatting.printable(str(arrays[f"title_{j}"])) if f"title_{j}" in arrays else "",
+        title=printable(str(arrays[f"title_{j}"])) if f"title_{j}" in arrays else "",
         arm=arm,
         index=index,
         seed=seed,
@@ -113,7 +113,7 @@ def _labels(given: npt.NDArray[Any] | None, many: int) -> list[str]:
         return []
     if not any(given.tolist()):
         return []
-    return [formatting.printable(str(label)) if str(label).strip() else "␣" * len(label) for label in given.tolist()]
+    return [printable(str(label)) if str(label).strip() else "␣" * len(label) for label in given.tolist()]
 
 
 def content(evidence: Evidence) -> dict[str, Any]:
@@ -146,7 +146,7 @@ def drawn(evidence: Evidence) -> dict[str, Any]:
 
 def _panel(item: HeatMap, name: str, title: str) -> Panel:
     rows, columns = item.weights.shape
-    labels = [[formatting.shorten(label, LONGEST_NAME) for label in some] for some in (item.rows, item.columns)]
+    labels = [[shorten(label, LONGEST_NAME) for label in some] for some in (item.rows, item.columns)]
     down, across = _cell(rows, labels[0]), _cell(columns, labels[1])
     room = [drawing.letters_room(some or ["0000"]) for some in labels]
     upright = bool(labels[1]) and room[1] > across * (1 if columns <= _named(labels[1]) else columns / MOST_TICKS)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence, Point, point
 from tiebreak.report.exhibits.inline_images import Pixels
+from tiebreak.text import printable
 from tiebreak.verdict.ranges import SHARE
 
 Labels = npt.NDArray[np.int64]
@@ -207,7 +207,7 @@ def _whole(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
 
 
 def _split(arrays: Mapping[str, npt.NDArray[Any]]) -> Split:
-    names = [formatting.printable(str(name)) for name in arrays["class_names"].tolist()]
+    names = [printable(str(name)) for name in arrays["class_names"].tolist()]
     return Split(labels=arrays["test_labels"].astype(np.int64), names=names)
 
 

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy.typing as npt
 
-from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import prepared
+from tiebreak.text import number_of
 
 Kind = Literal["same", "wrong", "added", "missing", "cut"]
 BUDGET = 120_000  # characters of the page
@@ -127,7 +127,7 @@ def _errors(reference: str, text: str) -> str:
     errors = Levenshtein.distance(expected, letters(text)[:MOST_ALIGNED])
     if not errors:
         return "no error"
-    return f"{formatting.number_of(errors, 'error')}, {formatting.number_of(len(expected), 'letter')} in the reference"
+    return f"{number_of(errors, 'error')}, {number_of(len(expected), 'letter')} in the reference"
 
 
 def aligned(reference: str, text: str) -> list[Piece]:
@@ -187,7 +187,7 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
             shown = "".join(letters(piece.text)[: max(room, 0)])
             kept += [Piece(kind=piece.kind, text=shown, instead=piece.instead[:LONGEST])] if shown else []
             left = sum(len(letters(each.text)) for each in pieces[number:]) - len(letters(shown))
-            return [*kept, Piece(kind="cut", text=f" … and {formatting.number_of(left, 'more letter')}")]
+            return [*kept, Piece(kind="cut", text=f" … and {number_of(left, 'more letter')}")]
         kept.append(piece)
     return kept
 
@@ -195,4 +195,4 @@ def _shortened(pieces: Sequence[Piece]) -> list[Piece]:
 def _cut(text: str) -> str:
     found = letters(visible(text))
     more = len(found) - LONGEST
-    return "".join(found[:LONGEST]) + (f" … and {formatting.number_of(more, 'more letter')}" if more > 0 else "")
+    return "".join(found[:LONGEST]) + (f" … and {number_of(more, 'more letter')}" if more > 0 else "")

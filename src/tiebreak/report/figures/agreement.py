@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import Margins
 from tiebreak.report.page import metric_table
+from tiebreak.text import listed, number_of
 
 LEAST_METRICS, LEAST_POINTS = 3, 3
 MOST_DOTS, MOST_PANELS = 240, 6
@@ -70,12 +70,12 @@ def content(evidence: Evidence) -> dict[str, Any]:
         for row, name in enumerate(map(metric_table.readable, found.metrics))
     ][1:]
     reversed_ = [metric_table.readable(name) for name in found.metrics if evidence.study.goal(name) == "min"]
-    less = f" In {formatting.listed(reversed_)} less is better; turned round here." if reversed_ else ""
+    less = f" In {listed(reversed_)} less is better; turned round here." if reversed_ else ""
     return {
         "agreement": rows,
         "agreement_names": [metric_table.readable(name) for name in found.metrics[:-1]],
         "agreement_note": (
-            f"Spearman's rank correlation of validation scores over {formatting.number_of(found.runs, 'run')} and "
+            f"Spearman's rank correlation of validation scores over {number_of(found.runs, 'run')} and "
             f"their epochs, in brackets how many values. +1: both rank alike; 0: one says nothing about the other."
             f"{less} Epochs of one run are not independent, so there is no p value."
         ),

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from tiebreak.report import formatting
+from tiebreak.text import printable, shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +143,7 @@ def window(values: Sequence[float], share: float) -> tuple[float, float]:
 
 def fit(text: str, width: float) -> str:
     """The text, cut where it would be wider than `width` pixels, without what cannot be printed."""
-    return formatting.shorten(formatting.printable(text), int(width / LETTER))
+    return shorten(printable(text), int(width / LETTER))
 
 
 def letters_room(labels: Sequence[str]) -> int:
@@ -158,9 +158,7 @@ def to_svg(figure: Figure, *, name: str, label: str) -> str:
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawn = ElementTree.fromstring(buffer.getvalue())
     box = drawn.attrib["viewBox"]
-    root = ElementTree.Element(
-        "svg", {"class": "chart", "role": "img", "aria-label": formatting.printable(label), "viewBox": box}
-    )
+    root = ElementTree.Element("svg", {"class": "chart", "role": "img", "aria-label": printable(label), "viewBox": box})
     root.set("style", f"max-width: {LARGEST_SCALE * float(box.split()[2]):.0f}px")
     root.extend(kept for child in drawn if (kept := _tidied(child, name)) is not None)
     return ElementTree.tostring(root, encoding="unicode")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tiebreak.report import formatting
 from tiebreak.study.registry import Goal
+from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
 def ahead(item: ComparisonResult, pairs: Mapping[int, Sequence[float]], goal: Goal = "max") -> str:
     """In how many seeds the first side is better than the second, in words."""
     better = sum(a > b if goal == "max" else a < b for a, b in pairs.values())
-    seeds = f"in {better} of {formatting.number_of(len(pairs), 'seed')}"
+    seeds = f"in {better} of {number_of(len(pairs), 'seed')}"
     if item.kind == "interaction":
         larger = "larger" if goal == "max" else "less (a larger advantage)"
         return f"{formatting.minus(item.a)} was {larger} than {formatting.minus(item.b)} {seeds}"

@@ -11,6 +11,7 @@ from tiebreak.report.evidence import Evidence
 from tiebreak.study import registry
 from tiebreak.study.registry import Goal
 from tiebreak.study.schema import Study
+from tiebreak.text import listed
 from tiebreak.verdict import statistics
 
 NONE = "–"  # one run has no standard deviation
@@ -93,7 +94,7 @@ def _cell(scores: Sequence[float]) -> tuple[str, str, str]:
 def lower(evidence: Evidence) -> str:
     """The compared metrics in which less is better, in words."""
     compared = dict.fromkeys(item.metric for item in evidence.verdict.comparisons)
-    return formatting.listed([readable(name) for name in compared if evidence.study.goal(name) == "min"])
+    return listed([readable(name) for name in compared if evidence.study.goal(name) == "min"])
 
 
 def epoch_seconds(evidence: Evidence) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tiebreak.plan.runs import DataSummary, Plan, cohort_names, cohorts
 from tiebreak.report import formatting
 from tiebreak.report.page.tables import planned_seeds
+from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def training_rows(plan: Plan, records: Records) -> list[tuple[str, str]]:
             if all(name in record.provenance for name in SPEED):
                 ways.setdefault((record.provenance["strategy"], record.provenance["device"]), []).append(record)
         texts = [
-            (f"{formatting.number_of(len(some), 'run')} " if len(ways) > 1 else "")
+            (f"{number_of(len(some), 'run')} " if len(ways) > 1 else "")
             + _trained(strategy, some, records.choices.get((key, device)))
             for (strategy, device), some in ways.items()
         ]
@@ -64,7 +65,7 @@ def _trained(strategy: str, records: list[RunRecord], choice: Choice | None) -> 
     speed = median(float(record.provenance["ms_per_step"]) / int(record.provenance["runs"]) for record in records)
     if strategy == "fused":
         low, high = min(at_once), max(at_once)
-        some = formatting.number_of(high, "run") if low == high else f"{low} to {high} runs"
+        some = number_of(high, "run") if low == high else f"{low} to {high} runs"
         other = f"; in a loop, timed alone, {choice.loop_ms:.2g} ms" if choice is not None else ""
         return f"fused, {some} at once, {speed:.2g} ms a step and run{other}"
     if choice is not None and choice.reason:

@@ -16,6 +16,7 @@ from tiebreak.report.page import comparisons, metric_table, provenance, tables
 from tiebreak.report.page.comparisons import ComparisonRow, SeedRow
 from tiebreak.report.page.meaning import meaning
 from tiebreak.report.page.tables import ReportedRow
+from tiebreak.text import listed, number_of
 from tiebreak.verdict.model import ComparisonResult
 
 SECTIONS = {  # anchor: the name in the table of contents, the heading
@@ -118,7 +119,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
             *evidence.versions(),
         ],
         "commands": provenance.commands(verdict),
-        "identities": formatting.number_of(len(evidence.plan.runs), "run"),
+        "identities": number_of(len(evidence.plan.runs), "run"),
         "facts": _facts(evidence),
         **gallery.content(evidence),
     }
@@ -178,7 +179,7 @@ def _finished(evidence: Evidence) -> str:
     """How many runs came to a result, and how many ended without one."""
     status = [evidence.status(identity) for identity in evidence.plan.runs]
     lost = len(status) - status.count("done") - status.count("missing")
-    done = f"{status.count('done')} of {formatting.number_of(len(status), 'planned run')} finished"
+    done = f"{status.count('done')} of {number_of(len(status), 'planned run')} finished"
     return f"{done}, {lost} diverged or failed" if lost else done
 
 
@@ -235,7 +236,7 @@ def _small_curves(evidence: Evidence, metric: str) -> str:
 def _lower(evidence: Evidence) -> str:
     """The drawn metrics in which less is better, the training loss among them."""
     less = [name for name in metric_table.ordered(evidence.study) if evidence.study.goal(name) == "min"]
-    return formatting.listed([metric_table.readable(name) for name in dict.fromkeys((*less, "loss"))])
+    return listed([metric_table.readable(name) for name in dict.fromkeys((*less, "loss"))])
 
 
 def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve]) -> list[Legend]:

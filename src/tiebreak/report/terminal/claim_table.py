@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tiebreak.report.formatting import listed, number_of, printable
+from tiebreak.text import listed, number_of, printable
 
 if TYPE_CHECKING:
     from tiebreak.theory.claims import Standing

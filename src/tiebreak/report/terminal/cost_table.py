@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tiebreak.report.formatting import printable
+from tiebreak.text import printable
 
 NOTHING = "–"
 

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
-from tiebreak.report.formatting import number_of, printable
-from tiebreak.tasks.reply import Looks, Reply
+from tiebreak.tasks.reply import AttentionWeights, Reply
+from tiebreak.text import number_of, printable
 from tiebreak.verdict.statistics import Compared
 
 SHOWN_ANSWERS = 10
@@ -58,16 +58,16 @@ def print_reply(console: Console, reply: Reply, who: str) -> None:
         console.print(Text(f"{text:<{width}}{share}".rstrip(), style="bold" if number == 0 else ""))
     if len(reply.answers) > SHOWN_ANSWERS:
         console.print(Text(f"and {len(reply.answers) - SHOWN_ANSWERS} more", style="dim"))
-    if reply.looks is not None:
-        console.print(Text(_looked(reply.looks)))
+    if reply.attention is not None:
+        console.print(Text(_attention_map(reply.attention)))
     console.print(Text(printable(f"asked: {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
 
 
-def _looked(looks: Looks) -> str:
+def _attention_map(attention: AttentionWeights) -> str:
     """A map of letters: a row for each symbol of the answer, the darker the more it looked at that of the input."""
-    columns = "".join(printable(name)[:1] or " " for name in looks.columns)
+    columns = "".join(printable(name)[:1] or " " for name in attention.columns)
     lines = [f"   {columns}"]
-    for name, weights in zip(looks.rows, looks.weights, strict=True):
+    for name, weights in zip(attention.rows, attention.weights, strict=True):
         shades = "".join(SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in weights)
         lines.append(f" {printable(name)[:1] or ' '} {shades}".rstrip())
     return "\n".join(lines)

@@ -15,6 +15,7 @@ from tiebreak.plan.runs import Plan
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
 from tiebreak.study.schema import Study
+from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.model import Verdict
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     _print_needed(console, verdict, report)
     if report is not None:
         console.print()
-        console.print(Text(formatting.printable(f"report: {report}")), soft_wrap=True)
+        console.print(Text(printable(f"report: {report}")), soft_wrap=True)
 
 
 def _print_arms(console: Console, verdict: Verdict) -> None:
@@ -58,11 +59,11 @@ def _print_arms(console: Console, verdict: Verdict) -> None:
     arms: dict[str, list[str]] = {}
     for row in rows:
         cells = (row.setting, row.mean, row.interval, row.runs, row.failed, row.parameters, row.seconds)
-        table.add_row(Text(row.name, style="bold"), *(Text(formatting.printable(cell)) for cell in cells[wide:]))
+        table.add_row(Text(row.name, style="bold"), *(Text(printable(cell)) for cell in cells[wide:]))
         arms.setdefault(row.setting, []).append(row.name)
     console.print(table)
     for setting, chosen in arms.items() if wide else ():
-        _say(console, f"at {setting}: {formatting.listed(chosen)}")
+        _say(console, f"at {setting}: {listed(chosen)}")
 
 
 def _print_comparisons(console: Console, verdict: Verdict) -> None:
@@ -71,11 +72,9 @@ def _print_comparisons(console: Console, verdict: Verdict) -> None:
         if row.heading:
             _say(console, row.heading)
         indent = "  " if row.grouped else ""
-        outcome = (formatting.printable(row.outcome), COLOURS[item.verdict])
-        console.print(Text.assemble(f"{indent}{formatting.printable(row.label)}: ", outcome))
-        interval = (
-            f", 95 % over {formatting.number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
-        )
+        outcome = (printable(row.outcome), COLOURS[item.verdict])
+        console.print(Text.assemble(f"{indent}{printable(row.label)}: ", outcome))
+        interval = f", 95 % over {number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
         _say(console, f"{indent}  difference {row.difference}{interval}")
 
 
@@ -85,14 +84,14 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
         return
     console.print()
     for item in open_items:
-        _say(console, f"{item.name}: needs about {formatting.number_of(item.seeds_needed or 0, 'more seed')}")
+        _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
     first = provenance.to_settle(verdict)
     if first is None:
         return
     seeds = provenance.wanted_seeds(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
-    console.print(Text(formatting.printable(f"  {command}")), soft_wrap=True)
+    console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
 def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[str, float] | None) -> None:
@@ -100,10 +99,8 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
     _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
-    settings = formatting.number_of(len(study.settings()), "setting")
-    _say(
-        console, f"{settings} x {formatting.number_of(study.seeds, 'seed')} for each arm, {len(plan.runs)} runs in all"
-    )
+    settings = number_of(len(study.settings()), "setting")
+    _say(console, f"{settings} x {number_of(study.seeds, 'seed')} for each arm, {len(plan.runs)} runs in all")
     console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("arm", overflow="fold")
@@ -121,7 +118,7 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
         ]
         if predicted is not None:
             cells.append(formatting.duration(predicted[arm.name]) if arm.name in predicted else "unknown")
-        table.add_row(Text(arm.name, style="bold"), *(Text(formatting.printable(cell)) for cell in cells))
+        table.add_row(Text(arm.name, style="bold"), *(Text(printable(cell)) for cell in cells))
     console.print(table)
     console.print()
     for term in plan.terms:
@@ -154,7 +151,7 @@ def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) ->
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         cells = [str(row.runs), formatting.count(row.parameters), str(row.at_once), _size(row.memory)]
-        table.add_row(Text(formatting.printable(row.name), style="bold"), *map(Text, cells))
+        table.add_row(Text(printable(row.name), style="bold"), *map(Text, cells))
     console.print(table)
     if any(row.at_once > 1 for row in rows):
         _say(console, "at once: in a process, if that is the faster way: timed when training begins", "dim")
@@ -176,7 +173,7 @@ def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -
     for number, (name, question, data, spent) in enumerate(rows):
         if number:
             console.print()
-        console.print(Text.assemble((formatting.printable(name), "bold"), f"  {formatting.printable(question)}"))
+        console.print(Text.assemble((printable(name), "bold"), f"  {printable(question)}"))
         _say(console, f"  data {data}; {spent}" if spent else f"  data {data}", "dim")
 
 
@@ -195,7 +192,7 @@ def print_status(console: Console, plan: Plan, records: Records) -> None:
             table.add_row(Text(arm.name, style="bold"), Text(setting), *_progress(plan, records, identities))
     console.print(table)
     done = sum(records.runs[key].status == "done" for key in plan.runs if key in records.runs)
-    _say(console, f"{done} of {formatting.number_of(len(plan.runs), 'run')} done")
+    _say(console, f"{done} of {number_of(len(plan.runs), 'run')} done")
     for name, how in provenance.training_rows(plan, records):
         _say(console, f"{name}: {how}", "dim")
 
@@ -211,4 +208,4 @@ def _progress(plan: Plan, records: Records, identities: list[str]) -> list[Text]
 
 def _say(console: Console, text: str, style: str = "") -> None:
     """One paragraph, printed as it is: no markup, no highlighting."""
-    console.print(Text(formatting.printable(text), style=style))
+    console.print(Text(printable(text), style=style))

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tiebreak.report import formatting
+from tiebreak.text import number_of, printable
 
 LINE_SECONDS = 10.0  # without a terminal, a line at most this often
 BAR_WIDTH = 20
@@ -54,7 +55,7 @@ class TrainingState:
 
     def now(self) -> str:
         """How many runs are being trained at the moment, how fast, and which."""
-        alive = formatting.number_of(sum(state.runs for state in self.cohorts), "run")
+        alive = number_of(sum(state.runs for state in self.cohorts), "run")
         speed = f"{steps_per_second(self.rate)} over {alive}" if self.rate > 0 else alive
         parts = [
             f"{f'{state.runs} ' if len(self.cohorts) > 1 else ''}{state.name}, {state.epoch()}"
@@ -66,13 +67,13 @@ class TrainingState:
 
     def ended(self) -> str:
         """The runs that ended, and how."""
-        parts = [f"{self.done} of {formatting.number_of(self.runs, 'run')} done"]
+        parts = [f"{self.done} of {number_of(self.runs, 'run')} done"]
         parts += [f"{many} {what}" for many, what in ((self.diverged, "diverged"), (self.failed, "failed")) if many]
         return ", ".join(parts)
 
     def gone(self) -> str:
         """The share of the work that is done, and the epochs."""
-        total = formatting.number_of(self.total_epochs, "epoch")
+        total = number_of(self.total_epochs, "epoch")
         return f"{100 * min(self.share, 1.0):.0f} %: {self.epochs:,.0f} of {total}"
 
 
@@ -120,7 +121,7 @@ class TrainingProgress:
 
     def note(self, text: str) -> None:
         """A line that stays."""
-        self._console.print(Text(formatting.printable(text)))
+        self._console.print(Text(printable(text)))
 
     def _left(self, state: TrainingState) -> str:
         seconds = self._clock() - self._started
@@ -139,7 +140,7 @@ class TrainingProgress:
         row.add_row(bar, Text(f"{state.gone()}, {self._left(state)}"))
         lines = [state.ended()]
         if state.share < 1 - ROUNDING:  # until the end as high as ever, or the screen would jump
-            lines.append(formatting.printable(state.now()) if state.cohorts else "")
+            lines.append(printable(state.now()) if state.cohorts else "")
         return Group(row, *(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 
     def _print_lines(self) -> None:

@@ -37,7 +37,7 @@ EVALUATED = 200  # examples at a time, at most: independent of the cohort, so th
 
 
 class Fused:
-    """A cohort's runs as a trainer for `together`."""
+    """A cohort's runs as an engine for `trainer`."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class Fused:
         Examples that have an order go one at a time, and what is carried from one to the next starts at zero.
         """
         self._network.eval()
-        task = self._task.under(how)
+        task = self._task.with_options(how)
         examples = count(task, split)
         size = 1 if task.ordered else min(examples, at_once(task, split, EVALUATED))
         parts = -(-examples // size)
@@ -175,7 +175,7 @@ class Fused:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            function = make_outcomes(self._task.under(how), self._network)
+            function = make_outcomes(self._task.with_options(how), self._network)
             shared = {"params": self._stack.params, "buffers": self._stack.buffers}
             self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start

@@ -1,0 +1,43 @@
+"""Small pieces of text that every room writes alike: counts with their nouns, lists, names that may hold anything."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def number_of(many: int, one: str, more: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> number_of(1, "seed"), number_of(3, "seed")
+    ('1 seed', '3 seeds')
+    """
+    return f"{many:,} {one if many == 1 else more or one + 's'}"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Several names as a reader expects them.
+
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join(part for part in (", ".join(items[:-1]), *items[-1:]) if part)
+
+
+def printable(content: object) -> str:
+    r"""Text of unknown origin (a file name, a label) in one line: white space becomes a space, controls are escaped.
+
+    Control characters could drive a terminal or break a figure.
+
+    >>> printable("two\nlines"), printable("\x1b[31mred")
+    ('two lines', '\\x1b[31mred')
+    """
+    return "".join(letter if letter.isprintable() else _shown(letter) for letter in str(content))
+
+
+def _shown(letter: str) -> str:
+    return " " if letter.isspace() else ascii(letter)[1:-1]
+
+
+def shorten(content: str, length: int) -> str:
+    """The text, cut with an ellipsis where it is longer than `length`."""
+    return content if len(content) <= length else content[: max(length - 1, 1)].rstrip() + "…"
