@@ -20,7 +20,7 @@ import os, sys
 from tiebreak import catalog
 from tiebreak.models.cnn import CnnStrided
 from tiebreak.models.design import Design
-from tiebreak.train import worker
+from tiebreak.drive import worker
 
 class Loud(CnnStrided):
     def forward(self, images):
@@ -65,7 +65,7 @@ def test_a_design_that_raises_is_a_failed_run_with_a_reason(tmp_path: Path, data
     assert end.record.status == "failed"
     assert end.record.reason.startswith("TypeError: ")
     assert "unexpected keyword argument 'width'" in end.record.reason
-    assert "interfaces.py:" in end.record.reason
+    assert "design.py:" in end.record.reason
     assert "\n" not in end.record.reason
 
 

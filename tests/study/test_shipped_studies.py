@@ -20,7 +20,7 @@ CLAIM_IDS = "best-lr-sgd pool-beats-stride pool-invariance more-epochs-help"  # 
 
 
 def template() -> str:
-    return (resources.files("tiebreak") / "template.toml").read_text("utf-8")
+    return (resources.files("tiebreak.study") / "template.toml").read_text("utf-8")
 
 
 def test_pooling_ships() -> None:

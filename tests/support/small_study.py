@@ -152,7 +152,7 @@ def worker_processes(driver: int | str = "self") -> list[int]:
     for children in Path(f"/proc/{driver}/task").glob("*/children"):
         for child in children.read_text().split():
             command = Path(f"/proc/{child}/cmdline").read_bytes()
-            if b"tiebreak.train.worker" in command:
+            if b"tiebreak.drive.worker" in command:
                 found.append(int(child))
     return found
 

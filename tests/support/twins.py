@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from support import REPOSITORY
 from support.families import family_of, options_of, task_of
 from tiebreak import catalog
 from tiebreak.models.design import Design
@@ -25,7 +26,7 @@ from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = REPOSITORY / "docs"
 
 NORMED = """
 import torch.nn.functional as F

@@ -7,11 +7,11 @@ import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from support import REPOSITORY
 from tiebreak.study.parsing import builtin_names
 from tiebreak.study.schema import Study
 from tiebreak.theory import claims
@@ -58,7 +58,7 @@ def test_every_claim_has_a_sentence_a_source_and_a_way_to_decide_it(entry: claim
     assert entry.source
     assert set(entry.source) <= {"R0", "R1", "R2", "R3", "R4"}
     assert entry.identity or entry.study or entry.benchmark
-    assert entry.benchmark is None or (Path(__file__).parents[1] / entry.benchmark).is_file()
+    assert entry.benchmark is None or (REPOSITORY / entry.benchmark).is_file()
 
 
 @pytest.mark.parametrize("name", builtin_names())

@@ -5,7 +5,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from support import REPOSITORY
 from tiebreak.verdict.statistics import (
     DRAWS,
     MOST_SEEDS,
@@ -497,14 +497,14 @@ def test_importing_is_light() -> None:
 
 
 def test_the_example_of_the_documentation_prints_what_it_shows(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "statistics.md").read_text("utf-8")
     code, shown = (page.split(f"```{kind}\n")[1].split("```")[0] for kind in ("python", "text"))
     exec(compile(code, "docs/statistics.md", "exec"), {})
     assert capsys.readouterr().out == shown
 
 
 def test_the_tables_of_the_documentation_are_true() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "statistics.md").read_text("utf-8")
+    page = (REPOSITORY / "docs" / "statistics.md").read_text("utf-8")
     effects = (1.0, 0.75, 0.5, 0.25)
 
     def row(name: str, chance: Callable[[float, int], float]) -> str:

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from support import REAL_DATA
 from tiebreak.data.graphs import graph_data
 from tiebreak.data.graphs.graph_data import GraphData, load
 from tiebreak.data.graphs.graph_parts import clean, split_nodes
 from tiebreak.errors import TiebreakError
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
+REAL = REAL_DATA
 EDGES = "source,target\na,b\nb,a\nb,c\nc,c\nd,e\ne,f\nd,f\n"
 FEATURES = "node,red,blue\na,1,0\nb,0,0\nc,2,2\nd,1,3\ne,0,1\nf,0,2\ng,0,5\n"
 LABELS = "node,label,split\na,x,train\nb,x,val\nc,x,test\nd,y,train\ne,y,val\nf,y,test\n"

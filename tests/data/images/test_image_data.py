@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from support import REAL_DATA
 from tiebreak.data.images.image_data import CLASS_NAMES, CLASSES, ImageData, as_reported_test, checksum
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.data.sources import SOURCES
 from tiebreak.errors import TiebreakError
 from tiebreak.study import registry
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
+REAL = REAL_DATA
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from support import REAL_DATA
 from tiebreak.data.fetch import check_fetchable, find_source
 from tiebreak.data.images.image_data import checksum
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.data.images.kuzushiji import HIRAGANA, KANJI, read_kmnist_half
 from tiebreak.errors import TiebreakError
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
+REAL = REAL_DATA
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from support import REAL_DATA
 from tiebreak.data.speech.speech_sets import checksum, load
 from tiebreak.errors import TiebreakError
 
-REAL = Path(__file__).parents[3] / "shared" / "data" / "an4"
+REAL = REAL_DATA / "an4"
 
 
 @pytest.fixture(autouse=True)

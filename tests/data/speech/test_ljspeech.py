@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support import REAL_DATA
 from tiebreak.data.speech import ljspeech
 from tiebreak.data.speech.mel import log_mel
 from tiebreak.data.speech.speech_sets import checksum, load
 from tiebreak.errors import TiebreakError
 
 soundfile = pytest.importorskip("soundfile")
-REAL = Path(__file__).parents[3] / "shared" / "data"
+REAL = REAL_DATA
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from support import REAL_DATA
 from tiebreak.data.speech.mel import log_mel, mel_filters, spec_augment
 from tiebreak.errors import TiebreakError
 
-CLIPS = Path(__file__).parents[3] / "shared" / "data" / "ljspeech" / "ljspeech_8_clips.npz"
+CLIPS = REAL_DATA / "ljspeech" / "ljspeech_8_clips.npz"
 
 
 def to_hertz(mel: float) -> float:

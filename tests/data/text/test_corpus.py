@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support import REAL_DATA
 from tiebreak.data.text import corpus
 from tiebreak.data.text.corpus import CorpusData, encode, join, load
 from tiebreak.data.text.corpus_readers import LEAST_TOKENS
@@ -14,7 +15,7 @@ from tiebreak.data.text.text_files import read_text
 from tiebreak.data.text.tokens import END, UNKNOWN
 from tiebreak.errors import TiebreakError
 
-REAL = Path(__file__).parents[3] / "shared" / "data"
+REAL = REAL_DATA
 NOVEL = "The cat sat.\nThe dog ran, and the cat ran.\n\n" * 40
 
 
