@@ -17,7 +17,7 @@ import tiebreak as tb
 from support import bad_studies
 from tiebreak import api
 from tiebreak.api import Result
-from tiebreak.drive.messages import Begun, Message, Note, RunEnded
+from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
 from tiebreak.drive.runner import Machine
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.report import formatting
@@ -137,7 +137,7 @@ def test_running_again_trains_nothing_and_answers_the_same(result: Result, tiny_
     report = result.report.stat().st_mtime_ns
     again = tb.run(result.study, result.folder, machine=Machine(data_dir=tiny_data_dir), listen=listen(heard))
     assert again.verdict == result.verdict
-    assert heard == [Begun(runs={}, steps=12, stored=20, workers=0)]
+    assert heard == [TrainingStarted(runs={}, steps=12, stored=20, workers=0)]
     assert result.report.stat().st_mtime_ns == report
 
 
@@ -202,7 +202,7 @@ def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     assert "training 2 runs, 1 at a time" in capsys.readouterr().out
     heard: list[Message] = []
     verdict = tb.run(study.changed(seeds=2), tmp_path / "out", machine=machine, listen=listen(heard)).verdict
-    assert isinstance(heard[0], Begun)
+    assert isinstance(heard[0], TrainingStarted)
     assert heard[0].stored == 2
     labels = sorted(run.label for run in heard[0].runs.values())
     assert labels == ["cnn-pool default seed 1", "cnn-strided default seed 1"]

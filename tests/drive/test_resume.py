@@ -28,13 +28,13 @@ from support.small_study import (
     write_data,
 )
 from tiebreak.drive.messages import Note
-from tiebreak.drive.recorder import keep
+from tiebreak.drive.recorder import record
+from tiebreak.drive.worker import train
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, evaluation_key
 from tiebreak.results.check import CHECKPOINTS, check
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study import parsing
-from tiebreak.train.cohort import train
 
 BATCH = 3  # 32 steps an epoch: long enough to be killed in
 PATIENCE_SECONDS = 60
@@ -211,7 +211,7 @@ def test_a_damaged_checkpoint_is_named_and_the_result_is_the_same(tmp_path: Path
         with closing(Store.create(tmp_path / name)) as store:
             job = make_job(run, tmp_path / name, data)
             for message in islice(train(job, lambda message: None), messages):
-                keep(store, tmp_path / name, message)
+                record(store, tmp_path / name, message)
     folder = tmp_path / "parts"
     (folder / PLAN_FILE).write_text(plan.model_dump_json())
     last = folder / CHECKPOINTS / f"{run.identity}-2.safetensors"

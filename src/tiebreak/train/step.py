@@ -86,8 +86,8 @@ def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], sl
 
 
 @contextmanager
-def undone(states: Sequence[State]) -> Iterator[None]:
-    """What happens to the states inside is undone afterwards."""
+def rollback(states: Sequence[State]) -> Iterator[None]:
+    """Restore the states after the block to what they were before it."""
     before = [([values.clone() for values in state.tensors().values()], state.epoch, state.steps) for state in states]
     yield
     for state, (tensors, epoch, steps) in zip(states, before, strict=True):
