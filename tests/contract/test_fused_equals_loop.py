@@ -32,7 +32,7 @@ from tiebreak.train import trainer
 from tiebreak.train.evaluate import Evaluation
 from tiebreak.train.fused.engine import EVALUATED, Fused, Stack
 from tiebreak.train.fused.program import Traced, make_program
-from tiebreak.train.fused.step_inputs import epoch_feed, join
+from tiebreak.train.fused.step_inputs import epoch_inputs, join
 from tiebreak.train.fused.trace import gather, make_outcomes
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
@@ -128,38 +128,38 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
     names = list(keyed(network))
     for epoch in range(2):
         shuffled = not task_of(design).ordered
-        feed = epoch_feed(network, runs, begun.states, EXAMPLES, torch.float32, shuffled=shuffled)
+        inputs = epoch_inputs(network, runs, begun.states, EXAMPLES, torch.float32, shuffled=shuffled)
         for row, run in enumerate(runs):
             batches = epoch_batches(run.seed, epoch, EXAMPLES, run.batch, shuffled=shuffled)
             keys = step_keys(stream(run.seed, "dropout"), epoch * 10, 10, len(names))
-            assert torch.equal(feed["indices"][:, row], torch.from_numpy(batches.indices))
+            assert torch.equal(inputs["indices"][:, row], torch.from_numpy(batches.indices))
             for number, name in enumerate(names):
-                assert torch.equal(feed["buffers"][join(name, "key")][:, row], keys[:, number])
+                assert torch.equal(inputs["buffers"][join(name, "key")][:, row], keys[:, number])
             task: Any = Recording(design)
             Loop(task, begun.networks[row], run, begun.states[row]).train_epoch(split, silent)
             assert len(task.seen) == 10
             for step, (batch, weights, hypers, used) in enumerate(task.seen):
-                assert torch.equal(feed["weights"][step, row], weights)
+                assert torch.equal(inputs["weights"][step, row], weights)
                 for name, values in split.items():
-                    own = values if name in task.shared else gather(values, feed["indices"][step])[row]
+                    own = values if name in task.shared else gather(values, inputs["indices"][step])[row]
                     assert torch.equal(own, batch[name])
                 for number, name in enumerate(names):
-                    assert torch.equal(feed["buffers"][join(name, "key")][step, row], used[number])
-                for name, values in feed["changing"].items():
+                    assert torch.equal(inputs["buffers"][join(name, "key")][step, row], used[number])
+                for name, values in inputs["changing"].items():
                     assert torch.equal(values[step, row], hypers[name])
 
 
 def test_dropout_masks_are_those_of_the_loop_bit_for_bit(design: Design) -> None:
     runs = grid(design, "sgd")
     begun = begin(design, runs, torch.float32)
-    feed = epoch_feed(begun.networks[0], runs, begun.states, EXAMPLES, torch.float32)
+    inputs = epoch_inputs(begun.networks[0], runs, begun.states, EXAMPLES, torch.float32)
     x = torch.ones(8, 40)
     for name, layer in begun.networks[0].named_modules():
         if layer not in dropouts(begun.networks[0]):
             continue
         rates = torch.stack([state.rates[join(name, "rate")] for state in begun.states])
         for step in range(10):
-            keys = feed["buffers"][join(name, "key")][step]
+            keys = inputs["buffers"][join(name, "key")][step]
             fused = vmap(drop, in_dims=(None, 0, 0))(x, rates, keys)
             for row, network in enumerate(begun.networks):
                 own = network.get_submodule(name)
@@ -493,10 +493,10 @@ def test_out_of_memory_in_the_middle_goes_on_from_the_last_states(
     whole = numbers(do(job_of(runs, own, tmp_path / "whole", data)))
     advance, steps = Traced.advance, itertools.count(1)
 
-    def tight(self: Traced, feed: Any, first: int, left: int) -> int:
-        if feed["indices"].shape[1] > 2 and next(steps) >= 5:
+    def tight(self: Traced, inputs: Any, first: int, left: int) -> int:
+        if inputs["indices"].shape[1] > 2 and next(steps) >= 5:
             raise torch.OutOfMemoryError("more than two")
-        return advance(self, feed, first, left)
+        return advance(self, inputs, first, left)
 
     monkeypatch.setattr(Traced, "advance", tight)
     messages = do(job_of(runs, own, tmp_path / "halved", data))

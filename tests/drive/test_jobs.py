@@ -119,9 +119,7 @@ def test_the_strategy_is_the_one_asked_for_or_measured() -> None:
     assert measured == ["fused", "loop", "loop", "loop"]
     assert [strategy_for("a", choice, "loop") for choice in (FUSED, LOOP, None)] == ["loop"] * 3
     assert [strategy_for("a", choice, "fused") for choice in (FUSED, LOOP, None)] == ["fused"] * 3
-    with pytest.raises(
-        TiebreakError, match=r"^net cannot be fused: it draws random numbers; use --strategy auto or loop"
-    ):
+    with pytest.raises(TiebreakError, match=r"net cannot be fused: it draws random numbers.*--strategy auto"):
         strategy_for("net", CANNOT, "fused")
 
 
@@ -174,21 +172,19 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
 
 
 @pytest.mark.parametrize(
-    ("choice", "strategy", "text"),
+    ("choice", "strategy", "parts"),
     [
         (
             dataclasses.replace(FUSED, fused_ms=0.42, loop_ms=0.88),
             "fused",
-            "net: 30 runs fused, 2.1 times as fast as one after the other (0.42 ms a step and run, 0.88 in a loop)",
+            ("net: 30 runs fused", "2.1 times", "0.42 ms", "0.88"),
         ),
-        (
-            LOOP,
-            "loop",
-            "net: 30 runs one after the other: fused is not faster (0.5 ms a step and run, 0.25 in a loop)",
-        ),
-        (CANNOT, "loop", "net: 30 runs one after the other: it draws random numbers"),
+        (LOOP, "loop", ("net: 30 runs", "fused is not faster", "0.5 ms", "0.25")),
+        (CANNOT, "loop", ("net: 30 runs", "it draws random numbers")),
     ],
     ids=["fused", "loop", "cannot be fused"],
 )
-def test_what_was_measured_is_one_line(choice: Any, strategy: Any, text: str) -> None:
-    assert describe_choice("net", 30, choice, strategy) == text
+def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tuple[str, ...]) -> None:
+    text = describe_choice("net", 30, choice, strategy)
+    assert [part for part in parts if part not in text] == []
+    assert "\n" not in text

@@ -20,9 +20,9 @@ from support.small_study import (
     write_data,
 )
 from tiebreak.drive.jobs import StrategyOption
-from tiebreak.drive.messages import EpochDone, Message, TrainingStarted
+from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import Machine, missing
+from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
@@ -173,3 +173,19 @@ def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Pa
     assert begun.runs[run.identity].done == len(stored)
     assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
     assert check(tmp_path)[1] == []
+
+
+def test_training_and_exhibits_use_one_set_of_workers(tmp_path: Path, data: Path) -> None:
+    seen: dict[type, set[int]] = {}
+
+    def listen(message: Message) -> None:
+        seen.setdefault(type(message), set()).update(worker_processes())
+
+    study = one_arm(epochs=1)
+    with open_driver(make_plan(study, data), tmp_path, Machine(workers=1, data_dir=data), listen) as driver:
+        assert driver.train() == 1
+        driver.make_exhibits(study)
+    assert seen[EpochDone] == seen[ExhibitsMade]
+    assert len(seen[ExhibitsMade]) == 1
+    assert not worker_processes()
+    assert not (tmp_path / CHECKSUMS_FILE).exists()

@@ -146,11 +146,12 @@ def test_cohorts_are_measured_one_at_a_time_and_then_trained(do: Any, tmp_path: 
         ("fused", [("cnn-strided", 0), ("cnn-strided", 1)]),
     ]
     first, *told, begun = heard[: heard.index(next(item for item in heard if isinstance(item, TrainingStarted))) + 1]
-    assert first == Note(text="timing cnn-pool, cnn-strided: fused, and one run after the other")
-    assert [item.text for item in told if isinstance(item, Note)] == [
-        "cnn-pool: 2 runs one after the other: it looks at values",
-        "cnn-strided: 2 runs fused, 2.0 times as fast as one after the other (0.5 ms a step and run, 1 in a loop)",
-    ]
+    assert isinstance(first, Note)
+    assert "timing cnn-pool, cnn-strided" in first.text
+    pool, strided = (item.text for item in told if isinstance(item, Note))
+    assert pool.startswith("cnn-pool: 2 runs")
+    assert "it looks at values" in pool
+    assert strided.startswith("cnn-strided: 2 runs fused, 2.0 times as fast")
     assert [(run.cohort, run.strategy, run.cost) for run in begun.runs.values()] == [
         *[("cnn-pool", "loop", 1.0)] * 2,
         *[("cnn-strided", "fused", 0.5)] * 2,
@@ -218,7 +219,7 @@ def test_fused_can_be_forced_and_is_not_kept_as_the_choice(do: Any, tmp_path: Pa
 
 def test_what_cannot_be_fused_cannot_be_forced(do: Any, tmp_path: Path) -> None:
     for _ in range(2):  # the second time the answer is known
-        with pytest.raises(TiebreakError, match="cnn-pool cannot be fused: it looks at values; use --strategy auto"):
+        with pytest.raises(TiebreakError, match=r"cnn-pool cannot be fused: it looks at values.*--strategy auto"):
             do(one_cannot, seeds=2, strategy="fused")
     with closing(Store.open(tmp_path)) as store:
         assert store.records().runs == {}
