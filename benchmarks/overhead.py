@@ -24,14 +24,14 @@ from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
 from tiebreak.drive import recorder
 from tiebreak.drive.messages import Job, decode, encode
+from tiebreak.drive.worker import train
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Run
 from tiebreak.results.store import Store
 from tiebreak.streams import stream
 from tiebreak.study.schema import Study
 from tiebreak.tasks.interface import Split
-from tiebreak.train import cohort
-from tiebreak.train.loop import train_epoch
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import initial_state
 
 DESIGNS = {"pool": 2, "strided": 1}  # side of the pooling
@@ -56,9 +56,8 @@ def check_equal(run: Run, split: Split, pool: int) -> None:
     network = design_network(still).double()
     bare = Plain(pool, nn.Dropout(0.0), 10).double()
     bare.load_state_dict(network.state_dict())
-    train_epoch(
-        catalog.TASKS["classify"], network, still, initial_state(network, still), split, lambda share, steps: None
-    )
+    loop = Loop(catalog.TASKS["classify"], network, still, initial_state(network, still))
+    loop.train_epoch(split, lambda share, steps: None)
     order = torch.from_numpy(epoch_batches(run.seed, 0, len(split["labels"]), run.batch).indices).flatten()
     bare_epoch(bare, torch.optim.SGD(bare.parameters(), lr=run.setting["lr"]), split, order)
     for ours, peer in zip(network.parameters(), bare.parameters(), strict=True):
@@ -81,7 +80,7 @@ def loop_ratio(run: Run, split: Split, pool: int, rounds: int) -> dict[str, obje
     count = len(split["labels"])
 
     def ours() -> None:
-        train_epoch(task, network, run, state, split, lambda share, steps: None)
+        Loop(task, network, run, state).train_epoch(split, lambda share, steps: None)
 
     def peer() -> None:
         bare_epoch(bare, optimiser, split, torch.from_numpy(np.random.default_rng(0).permutation(count)))
@@ -98,8 +97,8 @@ def whole_ratio(run: Run, split: Split, pool: int, rounds: int) -> dict[str, obj
         with tempfile.TemporaryDirectory() as name:
             folder, store = Path(name), Store.create(Path(name))
             job = Job(runs=(run.model_dump(mode="json"),), folder=name, data_dir=None, device="cpu")
-            for message in cohort.train(job, lambda progress: None):
-                recorder.keep(store, folder, decode(encode(message)))
+            for message in train(job, lambda progress: None):
+                recorder.record(store, folder, decode(encode(message)))
             store.close()
 
     def peer() -> None:

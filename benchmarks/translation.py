@@ -25,7 +25,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study.schema import Study
 from tiebreak.tasks.interface import Split
-from tiebreak.train.loop import train_epoch
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
 STEPS = 20
@@ -85,7 +85,7 @@ def pair(run: Run, split: Split, dropout: float, dtype: torch.dtype) -> tuple[nn
 
 def our_epoch(network: nn.Module, run: Run, state: State, split: Split) -> None:
     state.epoch = 0
-    train_epoch(catalog.TASKS["translate"], network, run, state, split, lambda share, steps: None)
+    Loop(catalog.TASKS["translate"], network, run, state).train_epoch(split, lambda share, steps: None)
 
 
 def order_of(run: Run, split: Split) -> Tensor:
@@ -96,7 +96,7 @@ def check(run: Run, split: Split) -> None:
     still = run.model_copy(update={"hypers": {**run.hypers, "dropout": 0.0}})
     ours, peer = pair(still, split, 0.0, torch.float64)
     task = catalog.TASKS["translate"]
-    train_epoch(task, ours, still, initial_state(ours, still), split, lambda share, steps: None)
+    Loop(task, ours, still, initial_state(ours, still)).train_epoch(split, lambda share, steps: None)
     script_epoch(
         peer, torch.optim.Adam(peer.parameters(), lr=cast(float, run.hypers["lr"])), split, order_of(run, split)
     )

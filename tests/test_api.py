@@ -17,7 +17,7 @@ import tiebreak as tb
 from support import bad_studies
 from tiebreak import api
 from tiebreak.api import Result
-from tiebreak.drive.messages import Begun, Message, Note, RunEnded
+from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
 from tiebreak.drive.runner import Machine
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.report import formatting
@@ -137,7 +137,7 @@ def test_running_again_trains_nothing_and_answers_the_same(result: Result, tiny_
     report = result.report.stat().st_mtime_ns
     again = tb.run(result.study, result.folder, machine=Machine(data_dir=tiny_data_dir), listen=listen(heard))
     assert again.verdict == result.verdict
-    assert heard == [Begun(runs={}, steps=12, stored=20, workers=0)]
+    assert heard == [TrainingStarted(runs={}, steps=12, stored=20, workers=0)]
     assert result.report.stat().st_mtime_ns == report
 
 
@@ -150,7 +150,7 @@ def test_a_report_that_was_lost_is_written_again(result: Result, copy: Path) -> 
 
 def test_another_study_is_not_mixed_into_a_folder(copy: Path, tiny_study: Make, tiny_data_dir: Path) -> None:
     before = (copy / "study.toml").read_text()
-    with pytest.raises(tb.TiebreakError, match=r"holds the study 'tiny', not 'other'; give another --out"):
+    with pytest.raises(tb.TiebreakError, match=r"'tiny', not 'other'.*--out"):
         tb.run(tiny_study(name="other"), copy, machine=Machine(data_dir=tiny_data_dir), listen=listen([]))
     assert (copy / "study.toml").read_text() == before
 
@@ -159,21 +159,21 @@ def test_a_changed_study_says_what_changed(copy: Path, result: Result, tiny_data
     heard: list[Message] = []
     changed = result.study.model_copy(update={"margin": 0.5})
     answer = tb.run(changed, copy, machine=Machine(data_dir=tiny_data_dir), listen=listen(heard)).verdict
-    assert heard[0] == Note(
-        text=f"{copy}: the study has changed since it was run here (margin); runs that are still part of it are kept, "
-        "its earlier answer is replaced"
-    )
+    assert isinstance(heard[0], Note)
+    assert str(copy) in heard[0].text
+    assert "changed" in heard[0].text
+    assert "(margin)" in heard[0].text
     assert (answer.margin, answer.finished) == (0.5, result.verdict.finished)
 
 
 def test_a_study_file_that_the_plan_was_not_made_for_is_one_line(copy: Path, result: Result) -> None:
     (copy / "study.toml").write_text(parsing.to_toml(result.study.changed(seeds=3)))
-    with pytest.raises(tb.TiebreakError, match=r"study\.toml: plan\.json is of another version of this study; run"):
+    with pytest.raises(tb.TiebreakError, match=r"study\.toml: plan\.json.*run the study again"):
         tb.open_result(copy)
 
 
 def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(tb.TiebreakError, match=r"gone: no such folder; give the --out folder of `tiebreak run`"):
+    with pytest.raises(tb.TiebreakError, match=r"gone: no such folder.*--out"):
         tb.open_result(tmp_path / "gone")
     with pytest.raises(tb.TiebreakError, match=r"no plan\.json"):
         tb.open_result(tmp_path)
@@ -202,7 +202,7 @@ def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     assert "training 2 runs, 1 at a time" in capsys.readouterr().out
     heard: list[Message] = []
     verdict = tb.run(study.changed(seeds=2), tmp_path / "out", machine=machine, listen=listen(heard)).verdict
-    assert isinstance(heard[0], Begun)
+    assert isinstance(heard[0], TrainingStarted)
     assert heard[0].stored == 2
     labels = sorted(run.label for run in heard[0].runs.values())
     assert labels == ["cnn-pool default seed 1", "cnn-strided default seed 1"]

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,16 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "verdict": ("study", "plan.runs", "results"),
     "drive.messages": ("results",),
     "train": ("study", "plan.runs", "catalog", "data", "tasks", "layers", "results", "drive.messages"),
-    "drive": ("study", "plan.runs", "results", "train", "tasks.interface", "models.fusibility", "cost"),
+    "drive": (
+        "study",
+        "plan.runs",
+        "results",
+        "train",
+        "data.checksums",
+        "tasks.interface",
+        "models.fusibility",
+        "cost",
+    ),
     "report": ("study", "plan.runs", "results", "verdict", "tasks.reply"),
     "theory": ("catalog", "cost", "layers", "models.design", "report"),
     "cli.progress": ("drive.messages", "results", "report"),
@@ -48,6 +58,7 @@ WITHOUT_TORCH = (
     "api",
     "cli.app",
     "data.images.image_data",
+    "drive.messages",
     "drive.runner",
     "plan.planner",
     "plan.runs",
@@ -163,6 +174,15 @@ def test_files_stay_small() -> None:
     sizes = {module: len(path.read_text("utf-8").splitlines()) for module, path in modules().items()}
     assert max(sizes.values()) <= 400, max(sizes, key=lambda module: sizes[module])
     assert sum(size < 250 for size in sizes.values()) >= 0.9 * len(sizes)
+
+
+def test_the_way_from_the_command_to_a_training_step_is_short() -> None:
+    """Besides the process boundary: drive.local_workers, drive.messages, drive.worker."""
+    way = ("cli.run_command", "api", "drive.runner", "train.trainer", "train.loop")
+    for module, following in pairwise(way[:3]):
+        assert following in imports(modules()[module])
+    assert {"train.trainer", "train.loop"} <= imports(modules()["drive.worker"])
+    assert sum(len(modules()[module].read_text("utf-8").splitlines()) for module in way) <= 900
 
 
 def test_every_module_says_what_it_is_for() -> None:

@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 import tiebreak
-from tiebreak.system import python
+from tiebreak.system import cores, free_memory, python, total_memory
 
 
 def test_files_in_the_current_folder_do_not_take_the_place_of_libraries(
@@ -27,3 +28,23 @@ def test_in_the_folder_of_the_package_itself_it_is_found(monkeypatch: pytest.Mon
     folder = Path(tiebreak.__file__).resolve().parent.parent
     monkeypatch.chdir(folder)
     assert python("tiebreak.x") == [sys.executable, "-m", "tiebreak.x"]
+
+
+def test_cores_are_those_that_the_process_may_use() -> None:
+    all_cores = psutil.cpu_count() or 1
+    assert 1 <= cores() <= all_cores
+    if hasattr(psutil.Process, "cpu_affinity"):
+        code = "import psutil; psutil.Process().cpu_affinity([psutil.Process().cpu_affinity()[0]])\n"
+        code += "from tiebreak.system import cores; print(cores())"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert done.stdout == "1\n"
+
+
+def test_without_affinity_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(psutil.Process, "cpu_affinity", raising=False)  # as on macOS
+    assert cores() == psutil.cpu_count()
+
+
+def test_memory_is_counted_in_bytes() -> None:
+    assert 10**7 < free_memory() <= total_memory()
+    assert total_memory() > 10**8

@@ -1,4 +1,4 @@
-"""The whole way in one call: study, plan, records, verdict, report. The command line calls the same functions."""
+"""A study in one call: plan, records, verdict, report. The command line calls the same functions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import files
-from tiebreak.cli.progress import Watch
+from tiebreak.cli.progress import ProgressListener
 from tiebreak.drive.messages import Note
-from tiebreak.drive.runner import Listener, Machine, show_plan, train_plan
+from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, find_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
@@ -29,7 +29,7 @@ DESIGNS_FILE = "designs.py"
 
 @dataclass(frozen=True)
 class Result:
-    """What a results folder holds. In a notebook it shows the answer and the tables."""
+    """The content of a results folder. A notebook displays it as the answer and the tables."""
 
     folder: Path
     study: Study
@@ -49,7 +49,7 @@ class Result:
 def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
     """Write the resolved study and its plan into the folder; an unchanged plan is reused.
 
-    A user's designs are copied beside them, so that the folder stays whole when the original moves or changes.
+    A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
     """
     path = folder / STUDY_FILE
     stored = Study.load(str(path)).name if path.is_file() else study.name
@@ -70,16 +70,16 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
     """Train what is missing in the folder `out` and answer the study's question.
 
-    `listen` hears every message of the training; without it, progress is shown on the terminal or in the notebook.
+    `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
     """
     if listen is None:
         from rich.console import Console
 
-        with Watch(Console()) as watch:
-            return run(study, out, machine=machine, listen=watch.hear)
+        with ProgressListener(Console()) as progress:
+            return run(study, out, machine=machine, listen=progress.on_message)
     folder, machine = Path(out), machine or Machine()
     _check_device(machine)
-    data_checksum(study, machine.data_dir)  # without the data, not even the folder is made
+    data_checksum(study, machine.data_dir)  # fails before the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
@@ -88,13 +88,14 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
         if changed:
             text = f"{folder}: the study has changed since it was run here ({', '.join(changed)})"
             listen(Note(text=f"{text}; runs that are still part of it are kept, its earlier answer is replaced"))
-        train_plan(plan, folder, machine, listen)
-        show_plan(study, plan, folder, machine, listen)
+        with open_driver(plan, folder, machine, listen) as driver:
+            driver.train()
+            driver.make_exhibits(study)
         return conclude(folder)
 
 
 def changes(study: Study, folder: Path) -> list[str]:
-    """In what a study differs from the one in the folder, by the keys of its file, but for more or fewer seeds."""
+    """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
     path = folder / STUDY_FILE
     if not path.is_file():
         return []
@@ -114,7 +115,7 @@ def _check_device(machine: Machine) -> None:
 
 
 def conclude(folder: Path) -> Result:
-    """Make the verdict of a folder from its records, and write it and the report where they are not current."""
+    """Make the verdict of a folder from its records; write it, and the report if it is not current."""
     result = open_result(folder)
     files.write(folder / VERDICT_FILE, result.verdict.to_json())
     shown = document.inputs_digest(result.plan, result.records, result.verdict)
@@ -124,7 +125,7 @@ def conclude(folder: Path) -> Result:
 
 
 def open_result(folder: str | Path) -> Result:
-    """What a results folder holds now: nothing is trained and nothing written."""
+    """Read a results folder: nothing is trained and nothing written."""
     folder = Path(folder)
     if not folder.is_dir():
         raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
@@ -140,11 +141,11 @@ def open_result(folder: str | Path) -> Result:
 
 
 def check(folder: str | Path) -> tuple[int, list[str]]:
-    """Whether the folder holds what was written: how many hashes were compared, and a line for all that is wrong."""
+    """Verify a results folder: how many hashes were compared, and a line for each problem."""
     folder = Path(folder)
     compared, problems = check_folder(folder)
     if not problems and (folder / VERDICT_FILE).is_file():
         compared += 1
         if Verdict.read(folder) != open_result(folder).verdict:
-            problems.append(f"{folder / VERDICT_FILE}: not what the records say; `tiebreak report` writes it anew")
+            problems.append(f"{folder / VERDICT_FILE}: differs from the records; `tiebreak report` rewrites it")
     return compared, problems

@@ -6,8 +6,8 @@ import re
 import pytest
 from rich.console import Console
 
-from tiebreak.cli.progress import Watch
-from tiebreak.drive.messages import Begun, EpochDone, Note, Progress, RunEnded, Starting, Stop
+from tiebreak.cli.progress import ProgressListener
+from tiebreak.drive.messages import Abort, EpochDone, Note, PendingRun, Progress, RunEnded, TrainingStarted
 from tiebreak.results.record import EpochRecord, RunRecord, Status, Strategy
 
 
@@ -28,8 +28,8 @@ class Screen:
 
 def starting(
     identity: str, epochs: int, *, done: int = 0, strategy: Strategy = "loop", cost: float = 1.0, path: str = ""
-) -> Starting:
-    return Starting(
+) -> PendingRun:
+    return PendingRun(
         label=f"cnn-{identity} seed 0",
         cohort=f"cnn-{identity[0]}",
         trajectory=path or f"path of {identity}",
@@ -42,12 +42,12 @@ def starting(
 
 def begun(
     epochs: dict[str, int], done: dict[str, int] | None = None, stored: int = 0, strategy: Strategy = "loop"
-) -> Begun:
+) -> TrainingStarted:
     runs = {
         identity: starting(identity, count, done=(done or {}).get(identity, 0), strategy=strategy)
         for identity, count in epochs.items()
     }
-    return Begun(runs=runs, steps=100, stored=stored, workers=min(2, len(epochs)))
+    return TrainingStarted(runs=runs, steps=100, stored=stored, workers=min(2, len(epochs)))
 
 
 def epoch(number: int, *identities: str, seconds: float = 0.5) -> EpochDone:
@@ -66,18 +66,18 @@ def ended(identity: str, status: Status = "done", reason: str = "") -> RunEnded:
 
 def test_nothing_is_shown_when_there_is_nothing_to_train() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({}, stored=90))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({}, stored=90))
     assert screen.lines() == []
 
 
 def test_a_run_from_start_to_end_is_two_plain_lines() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 2}))
-        watch.hear(epoch(1, "a"))
-        watch.hear(epoch(2, "a"))
-        watch.hear(ended("a"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 2}))
+        watch.on_message(epoch(1, "a"))
+        watch.on_message(epoch(2, "a"))
+        watch.on_message(ended("a"))
     first, last = screen.lines()
     assert first == "training 1 run, 1 at a time"
     assert re.fullmatch(r"100 %: 2 of 2 epochs, 1 of 1 run done, .* in all", last)
@@ -85,9 +85,9 @@ def test_a_run_from_start_to_end_is_two_plain_lines() -> None:
 
 def test_what_is_stored_is_told_and_not_counted() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 3, "b": 3}, stored=4))
-        watch.hear(epoch(1, "b"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 3, "b": 3}, stored=4))
+        watch.on_message(epoch(1, "b"))
     first, last, now = screen.lines()
     assert first == "training 2 runs (4 are stored), 2 at a time"
     assert last.startswith("17 %: 1 of 6 epochs, 0 of 2 runs done, about ")
@@ -104,18 +104,18 @@ def test_what_is_stored_is_told_and_not_counted() -> None:
 def test_it_is_said_how_many_are_fused(strategies: tuple[Strategy, Strategy], text: str) -> None:
     screen = Screen()
     runs = {name: starting(name, 1, strategy=how) for name, how in zip("ab", strategies, strict=True)}
-    with Watch(screen.console) as watch:
-        watch.hear(Begun(runs=runs, steps=1, stored=0, workers=2))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(TrainingStarted(runs=runs, steps=1, stored=0, workers=2))
     assert screen.lines() == [text]
 
 
 def test_a_cohort_goes_on_together_and_its_rate_is_that_of_all_its_runs() -> None:
     screen, names = Screen(), [f"a{number}" for number in range(4)]
-    with Watch(screen.console) as watch:
-        watch.hear(begun(dict.fromkeys(names, 10), strategy="fused"))
-        watch.hear(Progress(identities=tuple(names), epochs=0.5, rate=40_000.0))
-        watch.hear(epoch(1, *names, seconds=0.01))
-        watch.hear(ended("a0", "diverged", "epoch 2: train loss nan"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun(dict.fromkeys(names, 10), strategy="fused"))
+        watch.on_message(Progress(identities=tuple(names), epochs=0.5, rate=40_000.0))
+        watch.on_message(epoch(1, *names, seconds=0.01))
+        watch.on_message(ended("a0", "diverged", "epoch 2: train loss nan"))
     assert screen.lines()[-3:] == [
         "cnn-a0 seed 0: diverged: epoch 2: train loss nan",
         screen.last(),
@@ -126,20 +126,20 @@ def test_a_cohort_goes_on_together_and_its_rate_is_that_of_all_its_runs() -> Non
 
 def test_runs_at_different_epochs_and_of_several_cohorts_are_told_apart() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a0": 9, "a1": 9, "b0": 9}))
-        watch.hear(Progress(identities=("a0",), epochs=2.5, rate=100.0))
-        watch.hear(Progress(identities=("a1",), epochs=6.1, rate=150.0))
-        watch.hear(Progress(identities=("b0",), epochs=0.1, rate=50.0))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a0": 9, "a1": 9, "b0": 9}))
+        watch.on_message(Progress(identities=("a0",), epochs=2.5, rate=100.0))
+        watch.on_message(Progress(identities=("a1",), epochs=6.1, rate=150.0))
+        watch.on_message(Progress(identities=("b0",), epochs=0.1, rate=50.0))
     assert screen.lines()[-1] == "  300 steps/s over 3 runs: 2 cnn-a, epoch 3 to 7 of 9; 1 cnn-b, epoch 1 of 9"
 
 
 def test_the_share_counts_what_an_epoch_costs() -> None:
     screen = Screen()
     runs = {"a": starting("a", 10, cost=0.1), "b": starting("b", 10, cost=9.9)}
-    with Watch(screen.console) as watch:
-        watch.hear(Begun(runs=runs, steps=1, stored=0, workers=1))
-        watch.hear(epoch(10, "a"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(TrainingStarted(runs=runs, steps=1, stored=0, workers=1))
+        watch.on_message(epoch(10, "a"))
     assert screen.last().startswith("1 %: 10 of 20 epochs")
 
 
@@ -149,72 +149,72 @@ def test_of_two_runs_on_one_path_the_one_that_is_being_trained_goes_on() -> None
         "a-short": starting("a-short", 2, path="path of both"),
         "a-long": starting("a-long", 4, path="path of both"),
     }
-    with Watch(screen.console) as watch:
-        watch.hear(Begun(runs=runs, steps=1, stored=0, workers=1))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(TrainingStarted(runs=runs, steps=1, stored=0, workers=1))
         for number in (1, 2):
-            watch.hear(epoch(number, "both"))
+            watch.on_message(epoch(number, "both"))
         assert sorted(watch._epochs.values()) == [0, 2]
-        watch.hear(ended("a-short"))
+        watch.on_message(ended("a-short"))
         for number in (1, 2, 3, 4):
-            watch.hear(epoch(number, "both"))
-        watch.hear(ended("a-long"))
+            watch.on_message(epoch(number, "both"))
+        watch.on_message(ended("a-long"))
     assert screen.last().startswith("100 %: 6 of 6 epochs, 2 of 2 runs done")
 
 
 def test_epochs_done_before_a_resume_are_not_counted_again() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 10, "b": 10}, done={"a": 7, "b": 0}))
-        watch.hear(epoch(8, "a"))
-        watch.hear(epoch(1, "b"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 10, "b": 10}, done={"a": 7, "b": 0}))
+        watch.on_message(epoch(8, "a"))
+        watch.on_message(epoch(1, "b"))
     assert screen.last().startswith("15 %: 2 of 13 epochs")
 
 
 def test_a_resume_from_an_earlier_state_than_expected_still_ends_at_all_epochs() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 4}, done={"a": 3}))
-        watch.hear(Note(text="state 3 is damaged; using the one before it"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 4}, done={"a": 3}))
+        watch.on_message(Note(text="state 3 is damaged; using the one before it"))
         for number in (3, 4):
-            watch.hear(epoch(number, "a"))
-        watch.hear(ended("a"))
+            watch.on_message(epoch(number, "a"))
+        watch.on_message(ended("a"))
     assert "state 3 is damaged; using the one before it" in screen.lines()
     assert screen.last().startswith("100 %: 1 of 1 epoch,")
 
 
 def test_a_share_of_an_epoch_is_counted_once() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 4}))
-        watch.hear(Progress(identities=("a",), epochs=0.4, rate=10.0))
-        watch.hear(Progress(identities=("a",), epochs=0.9, rate=10.0))
-        watch.hear(epoch(1, "a"))
-        watch.hear(Progress(identities=("a",), epochs=2.0, rate=10.0))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 4}))
+        watch.on_message(Progress(identities=("a",), epochs=0.4, rate=10.0))
+        watch.on_message(Progress(identities=("a",), epochs=0.9, rate=10.0))
+        watch.on_message(epoch(1, "a"))
+        watch.on_message(Progress(identities=("a",), epochs=2.0, rate=10.0))
     assert screen.last().startswith("50 %: 2 of 4 epochs")
 
 
 @pytest.mark.parametrize("status", ["diverged", "failed"])
 def test_a_run_that_ends_badly_is_named_with_its_reason_and_ends_its_share(status: Status) -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 5, "b": 5}))
-        watch.hear(epoch(1, "a"))
-        watch.hear(ended("a", status, "epoch 2: loss nan [bold]"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 5, "b": 5}))
+        watch.on_message(epoch(1, "a"))
+        watch.on_message(ended("a", status, "epoch 2: loss nan [bold]"))
     assert f"cnn-a seed 0: {status}: epoch 2: loss nan [bold]" in screen.lines()
     assert screen.last().startswith(f"50 %: 5 of 10 epochs, 0 of 2 runs done, 1 {status}")
 
 
 def test_a_note_before_training_is_a_line_without_markup() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(Note(text="another tiebreak works in [red]runs/a[/red]; waiting"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(Note(text="another tiebreak works in [red]runs/a[/red]; waiting"))
     assert screen.lines() == ["another tiebreak works in [red]runs/a[/red]; waiting"]
 
 
 def test_what_stops_the_study_is_left_to_its_error() -> None:
     screen = Screen()
-    with Watch(screen.console) as watch:
-        watch.hear(Stop(text="no space left"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(Abort(text="no space left"))
     assert screen.lines() == []
 
 
@@ -222,9 +222,9 @@ def test_an_error_while_training_leaves_the_last_state_and_passes_through() -> N
     screen = Screen()
 
     def train() -> None:
-        with Watch(screen.console) as watch:
-            watch.hear(begun({"a": 2}))
-            watch.hear(epoch(1, "a"))
+        with ProgressListener(screen.console) as watch:
+            watch.on_message(begun({"a": 2}))
+            watch.on_message(epoch(1, "a"))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -234,8 +234,8 @@ def test_an_error_while_training_leaves_the_last_state_and_passes_through() -> N
 
 def test_in_a_terminal_a_bar_counts_the_epochs() -> None:
     screen = Screen(terminal=True)
-    with Watch(screen.console) as watch:
-        watch.hear(begun({"a": 2}))
-        watch.hear(epoch(1, "a"))
-        watch.hear(epoch(2, "a"))
+    with ProgressListener(screen.console) as watch:
+        watch.on_message(begun({"a": 2}))
+        watch.on_message(epoch(1, "a"))
+        watch.on_message(epoch(2, "a"))
     assert "2 of 2 epochs" in screen.file.getvalue()

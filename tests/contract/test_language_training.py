@@ -15,11 +15,13 @@ from torch import Tensor
 
 from support.families import FAMILIES, floats, task_of
 from support.twins import apart, begin, find, make_run, planned, silent, tensors
+from tiebreak.drive import worker
 from tiebreak.drive.messages import EpochDone, Job, Message, RunEnded
 from tiebreak.models.design import Design
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
-from tiebreak.train import cohort, trainer
+from tiebreak.train import trainer
+from tiebreak.train.run_group import make_group
 
 RULES: dict[str, dict[str, Any]] = {
     "summed": {"kind": "sgd-summed", "lr": 0.01, "weight_decay": 0.01},
@@ -93,7 +95,7 @@ def job_of(
 
 
 def do(job: Job, messages: int | None = None) -> list[Message]:
-    return list(itertools.islice(cohort.train(job, lambda message: None), messages))
+    return list(itertools.islice(worker.train(job, lambda message: None), messages))
 
 
 @pytest.mark.parametrize("strategy", ["loop", "fused"])
@@ -134,13 +136,13 @@ def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tm
     assert first[1] != second[1]
     (end,) = [message for message in found[True] if isinstance(message, RunEnded)]
     last = saved_in(found[True])[runs[0].identity][0]
-    again = cohort.begin(job_of(runs, tmp_path / "True", tmp_path, "loop", {}))
+    again = make_group(job_of(runs, tmp_path / "True", tmp_path, "loop", {}))
     from tiebreak.train import checkpoint
 
     checkpoint.restore(tmp_path / "True", last, again.states[0])
     state = again.states[0]
     steps = task_of(find("rnn-tanh", tmp_path)).sizes(again.data, runs[0].options)
     assert state.steps == 3 * (steps["train"] + steps["val"]), "the pass over the test text is no part of the run"
-    (losses,) = cohort.make_engine(again, "loop").train_on(again.split("test", {}))
+    (losses,) = worker.make_engine(again, "loop").train_on(again.split("test", {}))
     score = again.task.score(again.task.seen(again.split("test", {}), losses))  # type: ignore[attr-defined]
     assert end.finals[0].metrics == score[0]

@@ -13,8 +13,8 @@ import pytest
 from support.small_study import make_job, one_epoch, one_run, one_thread, worker_processes, write_data
 from tiebreak.drive.local_workers import Lines, Pool, _read
 from tiebreak.drive.messages import EpochDone, Message, RunEnded
+from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
-from tiebreak.train.cohort import train
 
 
 @pytest.fixture(name="data")

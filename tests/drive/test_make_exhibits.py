@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tiebreak import api
-from tiebreak.drive.messages import Message, Note, Shown, decode, encode
+from tiebreak.drive.messages import ExhibitsMade, Message, Note, decode, encode
 from tiebreak.drive.runner import Machine
 from tiebreak.study.schema import Study
 
@@ -46,9 +46,9 @@ def test_a_damaged_checkpoint_is_a_note_and_no_failed_run(
 
 def test_exhibits_travel_whole(result: api.Result) -> None:
     for identity, exhibits in result.records.exhibits.items():
-        message = Shown(identity=identity, exhibits=tuple(exhibits.values()))
+        message = ExhibitsMade(identity=identity, exhibits=tuple(exhibits.values()))
         back = decode(encode(message))
-        assert isinstance(back, Shown)
+        assert isinstance(back, ExhibitsMade)
         for before, after in zip(message.exhibits, back.exhibits, strict=True):
             assert before.name == after.name
             assert set(before.arrays) == set(after.arrays)

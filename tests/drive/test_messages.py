@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from hypothesis import given
@@ -10,18 +10,17 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from tiebreak.drive.messages import (
-    KINDS,
-    Begun,
+    Abort,
     EpochDone,
+    ExhibitsMade,
     Job,
-    Measured,
     Message,
     Note,
+    PendingRun,
     Progress,
     RunEnded,
-    Shown,
-    Starting,
-    Stop,
+    StrategyMeasured,
+    TrainingStarted,
     decode,
     decode_job,
     encode,
@@ -68,8 +67,8 @@ CHOICE = st.builds(
     fits=COUNT,
     reason=TEXT,
 )
-STARTING = st.builds(
-    Starting,
+PENDING = st.builds(
+    PendingRun,
     label=TEXT,
     cohort=TEXT,
     trajectory=TEXT,
@@ -79,8 +78,8 @@ STARTING = st.builds(
     cost=st.floats(0, 9),
 )
 MESSAGES: dict[str, st.SearchStrategy[Message]] = {
-    "Begun": st.builds(
-        Begun, runs=st.dictionaries(TEXT, STARTING, max_size=3), steps=COUNT, stored=COUNT, workers=COUNT
+    "TrainingStarted": st.builds(
+        TrainingStarted, runs=st.dictionaries(TEXT, PENDING, max_size=3), steps=COUNT, stored=COUNT, workers=COUNT
     ),
     "Progress": st.builds(
         Progress,
@@ -88,16 +87,16 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
         epochs=st.floats(0, 100),
         rate=st.floats(0, 1e6),
     ),
-    "Measured": st.builds(Measured, choice=CHOICE),
+    "StrategyMeasured": st.builds(StrategyMeasured, choice=CHOICE),
     "EpochDone": st.builds(
         EpochDone,
         records=st.lists(EPOCH, max_size=3).map(tuple),
         checkpoints=st.lists(CHECKPOINT, max_size=3).map(tuple),  # none for an epoch that was not saved
     ),
     "RunEnded": st.builds(RunEnded, record=RUN, finals=st.lists(FINAL, max_size=2).map(tuple)),
-    "Shown": TEXT.flatmap(
+    "ExhibitsMade": TEXT.flatmap(
         lambda identity: st.builds(
-            Shown,
+            ExhibitsMade,
             identity=st.just(identity),
             exhibits=st.lists(
                 st.builds(ExhibitRecord, identity=st.just(identity), name=TEXT, arrays=ARRAYS), max_size=2
@@ -105,7 +104,7 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
         )
     ),
     "Note": st.builds(Note, text=TEXT),
-    "Stop": st.builds(Stop, text=TEXT),
+    "Abort": st.builds(Abort, text=TEXT),
 }
 JOBS = st.builds(
     Job,
@@ -115,11 +114,12 @@ JOBS = st.builds(
     folder=TEXT,
     data_dir=st.none() | TEXT,
     device=TEXT,
-    work=st.sampled_from(["train", "measure", "show"]),
+    work=st.sampled_from(["train", "measure", "exhibits"]),
     strategy=STRATEGY,
     designs_from=st.none() | TEXT,
     checkpoints=st.lists(st.lists(CHECKPOINT, max_size=3).map(tuple), max_size=3).map(tuple),
     examples=st.lists(COUNT, max_size=3).map(tuple),
+    checksums=st.none() | TEXT,
 )
 
 
@@ -138,7 +138,7 @@ def written(value: Any) -> Any:
 
 
 def test_every_kind_is_tried() -> None:
-    assert set(MESSAGES) == set(KINDS)
+    assert set(MESSAGES) == {kind.__name__ for kind in get_args(Message)}
 
 
 @given(st.one_of(*MESSAGES.values()))

@@ -9,8 +9,8 @@ import pytest
 
 from support.made_up import ended, epoch_done, state
 from support.small_study import one_run, one_thread, write_data
-from tiebreak.drive.messages import EpochDone, Measured, Note, Stop
-from tiebreak.drive.recorder import keep, resumable
+from tiebreak.drive.messages import Abort, EpochDone, Note, StrategyMeasured
+from tiebreak.drive.recorder import record, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
@@ -41,7 +41,7 @@ def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:
     (folder / CHECKPOINTS).mkdir()
     for epoch in range(1, epochs + 1):
         (folder / CHECKPOINTS / state(run, epoch).file).touch()
-        keep(store, folder, epoch_done(run, epoch))
+        record(store, folder, epoch_done(run, epoch))
 
 
 def test_a_run_continues_from_its_own_states_and_from_shorter_runs_on_its_path(data: Path) -> None:
@@ -66,7 +66,7 @@ def test_a_run_keeps_two_states_while_it_trains_and_one_at_its_end(tmp_path: Pat
     run = one_run(data, epochs=4)
     hear_epochs(run, store, tmp_path, 4)
     assert kept_epochs(store, tmp_path) == [3, 4]
-    keep(store, tmp_path, ended(run, {"status": "done", "epoch": 4}, ("default",)))
+    record(store, tmp_path, ended(run, {"status": "done", "epoch": 4}, ("default",)))
     assert kept_epochs(store, tmp_path) == [4]
     assert list(store.records().epochs[run.trajectory]) == [1, 2, 3, 4]
 
@@ -76,17 +76,17 @@ def test_a_run_that_failed_keeps_its_states_and_one_that_diverged_does_not(
 ) -> None:
     run = one_run(data, epochs=4)
     hear_epochs(run, store, tmp_path, 2)
-    keep(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
+    record(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
     assert kept_epochs(store, tmp_path) == [1, 2]
-    keep(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
+    record(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
     assert kept_epochs(store, tmp_path) == []
 
 
 def test_messages_without_records_store_nothing_and_a_stop_stops(tmp_path: Path, store: Store) -> None:
-    keep(store, tmp_path, Note(text="hello"))
+    record(store, tmp_path, Note(text="hello"))
     assert store.rows() == 0
     with pytest.raises(TiebreakError, match="no room"):
-        keep(store, tmp_path, Stop(text="no room"))
+        record(store, tmp_path, Abort(text="no room"))
 
 
 def test_records_of_one_epoch_are_all_there_or_not_at_all(tmp_path: Path, data: Path, store: Store) -> None:
@@ -95,7 +95,7 @@ def test_records_of_one_epoch_are_all_there_or_not_at_all(tmp_path: Path, data: 
     (checkpoint,) = good.checkpoints
     half = dataclasses.replace(good, checkpoints=(dataclasses.replace(checkpoint, epoch=[]),))  # type: ignore[arg-type]
     with pytest.raises(TiebreakError):
-        keep(store, tmp_path, half)
+        record(store, tmp_path, half)
     assert store.rows() == 0
     assert store.checkpoints() == []
 
@@ -114,7 +114,7 @@ def test_an_epoch_of_many_runs_is_kept_in_one_transaction(tmp_path: Path, data: 
     statements: list[str] = []
     store._connection.set_trace_callback(statements.append)
     for epoch in (1, 2, 3):
-        keep(store, tmp_path, together(runs, epoch))
+        record(store, tmp_path, together(runs, epoch))
     store._connection.set_trace_callback(None)
     assert sum(line.startswith("BEGIN") for line in statements) == 3
     assert sum(line.startswith("SELECT") for line in statements) == 3  # not one for each run
@@ -124,7 +124,7 @@ def test_an_epoch_of_many_runs_is_kept_in_one_transaction(tmp_path: Path, data: 
     last = together(runs, 4)
     broken = dataclasses.replace(last.checkpoints[-1], epoch=[])  # type: ignore[arg-type]
     with pytest.raises(TiebreakError):
-        keep(store, tmp_path, dataclasses.replace(last, checkpoints=(*last.checkpoints[:-1], broken)))
+        record(store, tmp_path, dataclasses.replace(last, checkpoints=(*last.checkpoints[:-1], broken)))
     assert {epoch for rows in store.records().epochs.values() for epoch in rows} == {1, 2, 3}
 
 
@@ -134,7 +134,7 @@ def test_the_last_two_states_stay_even_when_not_every_epoch_is_saved(tmp_path: P
         (tmp_path / CHECKPOINTS).mkdir(exist_ok=True)
         if epoch in (2, 4, 7):
             (tmp_path / CHECKPOINTS / state(run, epoch).file).touch()
-        keep(store, tmp_path, together([run], epoch, saved=epoch in (2, 4, 7)))
+        record(store, tmp_path, together([run], epoch, saved=epoch in (2, 4, 7)))
         assert kept_epochs(store, tmp_path) == [saved for saved in (2, 4, 7) if saved <= epoch][-2:]
     assert list(store.records().epochs[run.trajectory]) == list(range(1, 8))
 
@@ -144,11 +144,11 @@ def test_a_state_that_is_further_than_the_one_resumed_from_stays(tmp_path: Path,
     with store.transaction():
         for epoch in (1, 5):
             store.add_checkpoint(state(run, epoch))
-    keep(store, tmp_path, epoch_done(run, 2))  # 5 was damaged: a worker started from 1
+    record(store, tmp_path, epoch_done(run, 2))  # 5 was damaged: a worker started from 1
     assert [record.epoch for record in store.checkpoints()] == [1, 2, 5]
 
 
 def test_a_choice_is_kept(tmp_path: Path, store: Store) -> None:
     choice = Choice(cohort="c", device="cpu", strategy="fused", threads=1, runs=4, loop_ms=2.0, fused_ms=1.0, fits=4)
-    keep(store, tmp_path, Measured(choice=choice))
+    record(store, tmp_path, StrategyMeasured(choice=choice))
     assert store.choices() == {("c", "cpu"): choice}

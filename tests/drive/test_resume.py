@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -24,20 +22,37 @@ from support.small_study import (
     one_thread,
     small_study,
     train_in,
-    worker_processes,
     write_data,
 )
 from tiebreak.drive.messages import Note
-from tiebreak.drive.recorder import keep
+from tiebreak.drive.recorder import record
+from tiebreak.drive.worker import train
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, evaluation_key
 from tiebreak.results.check import CHECKPOINTS, check
-from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.store import Store
 from tiebreak.study import parsing
-from tiebreak.train.cohort import train
 
 BATCH = 3  # 32 steps an epoch: long enough to be killed in
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 300
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import psutil
+import tiebreak as tb
+from tiebreak.drive.messages import EpochDone
+from tiebreak.drive.runner import Machine
+
+file, folder, data, workers, strategy, driver_only, pids = sys.argv[1:]
+
+def listen(message):
+    if isinstance(message, EpochDone):
+        Path(pids).write_text(" ".join(str(child.pid) for child in psutil.Process().children()))
+        os.kill(os.getpid() if driver_only == "True" else 0, signal.SIGKILL)  # 0: the process group
+
+machine = Machine(workers=int(workers), data_dir=Path(data), strategy=strategy)
+tb.run(tb.Study.load(file), folder, machine=machine, listen=listen)
+"""
 
 
 @pytest.fixture(scope="module", name="data")
@@ -78,15 +93,6 @@ def clocks(folder: Path) -> dict[tuple[str, int], Any]:
     return {(key, epoch): row.seconds for key, rows in epochs.items() for epoch, row in rows.items()}
 
 
-def stored_epochs(folder: Path) -> int:
-    """How many epochs another process has stored so far."""
-    try:
-        with closing(sqlite3.connect(f"file:{folder / STORE_FILE}?mode=ro", uri=True)) as connection:
-            return int(connection.execute("SELECT count(*) FROM epochs").fetchone()[0])
-    except sqlite3.OperationalError:  # not made yet
-        return 0
-
-
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
@@ -94,18 +100,16 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def run_and_kill(command: list[str], folder: Path, epochs: int, *, driver_only: bool) -> None:
-    """Start the command, kill it when so many epochs are stored, and wait until its workers are gone too."""
-    log = (folder.parent / "log").open("a")
-    with log, subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True) as driver:
-        wait_until(lambda: stored_epochs(folder) >= epochs or driver.poll() is not None)
-        assert driver.returncode is None, (folder.parent / "log").read_text()
-        workers = worker_processes(driver.pid)
-        os.kill(driver.pid if driver_only else -driver.pid, signal.SIGKILL)
-    killed = time.monotonic()
-    wait_until(lambda: not any(is_alive(worker) for worker in workers))
-    assert workers
-    assert time.monotonic() - killed < 10
+def run_and_kill(command: list[str], folder: Path, *, driver_only: bool) -> None:
+    """Start the command, which kills itself after its next epoch, and wait until its workers are gone too."""
+    workers = folder.parent / "workers"
+    done = subprocess.run(
+        [*command, str(driver_only), str(workers)], start_new_session=True, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    pids = [int(pid) for pid in workers.read_text().split()]
+    assert pids
+    wait_until(lambda: not any(is_alive(pid) for pid in pids))
 
 
 def test_a_study_killed_again_and_again_is_the_study_without_interruption(
@@ -113,15 +117,14 @@ def test_a_study_killed_again_and_again_is_the_study_without_interruption(
 ) -> None:
     study, folder, file = small_study(batch=BATCH), tmp_path / "out", tmp_path / "small.toml"
     file.write_text(parsing.to_toml(study))
-    command = [sys.executable, "-m", "tiebreak", "run", str(file), "--out", str(folder), "--data-dir", str(data)]
+    command = [sys.executable, "-c", KILLED, str(file), str(folder), str(data)]
     stored: dict[tuple[str, int], Any] = {}
     for workers, driver_only in ((1, False), (2, True), (1, False)):
-        started = [*command, "--workers", str(workers), "--strategy", "loop"]
-        run_and_kill(started, folder, len(stored) + 1, driver_only=driver_only)
+        run_and_kill([*command, str(workers), "loop"], folder, driver_only=driver_only)
         assert stored.items() <= clocks(folder).items()  # what was acknowledged stays
         assert check(folder)[1] == []
         stored = clocks(folder)
-    assert 3 <= len(stored) < 12
+    assert len(stored) == 3
 
     _, heard = train_in(folder, data, study)
     assert len(epochs_in(heard)) == 12 - len(stored)  # nothing is trained twice but what a kill interrupted
@@ -137,11 +140,10 @@ def test_a_fused_study_that_is_killed_is_the_study_without_interruption(tmp_path
     file.write_text(parsing.to_toml(study))
     train_in(tmp_path / "whole", data, study, strategy="fused")
     whole, folder = contents(tmp_path / "whole"), tmp_path / "out"
-    command = [sys.executable, "-m", "tiebreak", "run", str(file), "--out", str(folder), "--data-dir", str(data)]
+    command = [sys.executable, "-c", KILLED, str(file), str(folder), str(data)]
     stored: dict[tuple[str, int], Any] = {}
     for driver_only in (False, True):
-        started = [*command, "--workers", "1", "--strategy", "fused"]
-        run_and_kill(started, folder, len(stored) + 1, driver_only=driver_only)
+        run_and_kill([*command, "1", "fused"], folder, driver_only=driver_only)
         assert stored.items() <= clocks(folder).items()  # what was acknowledged stays
         assert check(folder)[1] == []
         stored = clocks(folder)
@@ -211,7 +213,7 @@ def test_a_damaged_checkpoint_is_named_and_the_result_is_the_same(tmp_path: Path
         with closing(Store.create(tmp_path / name)) as store:
             job = make_job(run, tmp_path / name, data)
             for message in islice(train(job, lambda message: None), messages):
-                keep(store, tmp_path / name, message)
+                record(store, tmp_path / name, message)
     folder = tmp_path / "parts"
     (folder / PLAN_FILE).write_text(plan.model_dump_json())
     last = folder / CHECKPOINTS / f"{run.identity}-2.safetensors"

@@ -9,17 +9,27 @@ from pathlib import Path
 import pytest
 
 from support.made_up import ended, epoch_done, state
-from support.small_study import cohort_job, contents, epochs_in, one_arm, one_thread, worker_processes, write_data
-from tiebreak.drive.jobs import Wanted
-from tiebreak.drive.messages import Begun, EpochDone, Message
-from tiebreak.drive.recorder import keep
-from tiebreak.drive.runner import Machine, missing, train_plan
+from support.small_study import (
+    cohort_job,
+    contents,
+    epochs_in,
+    one_arm,
+    one_thread,
+    train_plan,
+    worker_processes,
+    write_data,
+)
+from tiebreak.drive.jobs import StrategyOption
+from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, TrainingStarted
+from tiebreak.drive.recorder import record
+from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
+from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan, Run
 from tiebreak.results.check import CHECKPOINTS, check
 from tiebreak.results.store import Store
-from tiebreak.train.cohort import train
+from tiebreak.system import cores
 
 EVALUATED = [
     {"name": "still", "design": "cnn-strided"},
@@ -43,7 +53,7 @@ def hear_epochs(run: Run, store: Store, folder: Path, epochs: int) -> None:
     (folder / CHECKPOINTS).mkdir()
     for epoch in range(1, epochs + 1):
         (folder / CHECKPOINTS / state(run, epoch).file).touch()
-        keep(store, folder, epoch_done(run, epoch))
+        record(store, folder, epoch_done(run, epoch))
 
 
 def with_bad_run(plan: Plan) -> tuple[Plan, Run]:
@@ -54,22 +64,20 @@ def with_bad_run(plan: Plan) -> tuple[Plan, Run]:
 
 
 def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
-    assert Machine().processes() == len(os.sched_getaffinity(0))
+    assert Machine().processes() == cores()
     assert Machine(device="cuda").processes() == 1
     assert Machine(workers=3).processes() == 3
 
 
 def test_reduced_precision_is_for_a_gpu() -> None:
-    assert Machine(device="cuda", precision="tf32").place == "cuda, tf32"
-    assert Machine(device="cuda").place == "cuda"
-    with pytest.raises(
-        TiebreakError, match=r"^precision tf32 is a GPU's \(--device cuda\); a CPU computes in float32$"
-    ):
+    assert Machine(device="cuda", precision="tf32").device_label == "cuda, tf32"
+    assert Machine(device="cuda").device_label == "cuda"
+    with pytest.raises(TiebreakError, match="--precision tf32 requires --device cuda"):
         Machine(precision="tf32")
 
 
 @pytest.mark.parametrize(
-    ("record", "evaluations", "wanted"),
+    ("row", "evaluations", "wanted"),
     [
         (None, (), True),
         ({"status": "failed", "epoch": 0}, (), True),
@@ -83,14 +91,14 @@ def test_what_is_missing(
     tmp_path: Path,
     data: Path,
     store: Store,
-    record: dict[str, object] | None,
+    row: dict[str, object] | None,
     evaluations: tuple[str, ...],
     wanted: bool,
 ) -> None:
     plan = make_plan(one_arm(arms=EVALUATED), data)
     (run,) = plan.runs.values()
-    if record is not None:
-        keep(store, tmp_path, ended(run, record, evaluations))
+    if row is not None:
+        record(store, tmp_path, ended(run, row, evaluations))
     assert missing(plan, store) == ([run] if wanted else [])
 
 
@@ -99,19 +107,19 @@ def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) 
     (run,) = plan.runs.values()
     with closing(Store.create(tmp_path)) as store:
         hear_epochs(run, store, tmp_path, 1)
-        keep(store, tmp_path, ended(run, {"status": "done", "epoch": 3}, ("default",)))
+        record(store, tmp_path, ended(run, {"status": "done", "epoch": 3}, ("default",)))
         with store.transaction():
             store.add_checkpoint(state(run, 3))
     for name in (state(run, 3).file, state(run, 2).file, f".{state(run, 3).file}.0a1b.part"):
         (tmp_path / CHECKPOINTS / name).touch()
     heard: list[Message] = []
     assert train_plan(plan, tmp_path, Machine(data_dir=data), heard.append) == 0
-    assert heard == [Begun(runs={}, steps=12, stored=1, workers=0)]
+    assert heard == [TrainingStarted(runs={}, steps=12, stored=1, workers=0)]
     assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == [state(run, 3).file]
 
 
 @pytest.mark.parametrize("strategy", ["fused", "loop"])
-def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path, strategy: Wanted) -> None:
+def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path, strategy: StrategyOption) -> None:
     study = one_arm(grid={"lr": [1e6, 0.003]}, fixed={}, epochs=2)
     plan, bad = with_bad_run(make_plan(study, data))
     wild, tame = (run for run in plan.runs.values() if run is not bad)
@@ -131,13 +139,13 @@ def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path
     alone.mkdir()
     with closing(Store.create(alone)) as store:
         for message in train(cohort_job([tame], alone, data, strategy=strategy), lambda message: None):
-            keep(store, alone, message)
+            record(store, alone, message)
     for kind, rows in contents(alone).items():
         assert rows.items() <= found[kind].items()
 
     again: list[Message] = []
     assert train_plan(plan, folder, machine, again.append) == 1
-    (begun,) = (message for message in again if isinstance(message, Begun))
+    (begun,) = (message for message in again if isinstance(message, TrainingStarted))
     assert list(begun.runs) == [bad.identity]  # what failed is tried again, what diverged is not
     assert begun.stored == 2
     assert contents(folder) == found
@@ -161,7 +169,23 @@ def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Pa
     heard: list[Message] = []
     train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), heard.append)
     begun = heard[0]
-    assert isinstance(begun, Begun)
+    assert isinstance(begun, TrainingStarted)
     assert begun.runs[run.identity].done == len(stored)
     assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
     assert check(tmp_path)[1] == []
+
+
+def test_training_and_exhibits_use_one_set_of_workers(tmp_path: Path, data: Path) -> None:
+    seen: dict[type, set[int]] = {}
+
+    def listen(message: Message) -> None:
+        seen.setdefault(type(message), set()).update(worker_processes())
+
+    study = one_arm(epochs=1)
+    with open_driver(make_plan(study, data), tmp_path, Machine(workers=1, data_dir=data), listen) as driver:
+        assert driver.train() == 1
+        driver.make_exhibits(study)
+    assert seen[EpochDone] == seen[ExhibitsMade]
+    assert len(seen[ExhibitsMade]) == 1
+    assert not worker_processes()
+    assert not (tmp_path / CHECKSUMS_FILE).exists()

@@ -10,8 +10,8 @@ import torch
 
 from support.small_study import cohort_job, small_study, write_data
 from tiebreak.drive import strategy as module
-from tiebreak.drive.jobs import CPU_COHORT, cohort_key
-from tiebreak.drive.messages import Job, Measured
+from tiebreak.drive.jobs import CPU_COHORT
+from tiebreak.drive.messages import Job, StrategyMeasured
 from tiebreak.drive.strategy import GAIN, measure
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Run
@@ -55,7 +55,7 @@ def runs_of(data: Path, design: str = "mlp", seeds: int = 3, **more: Any) -> lis
 
 def choice_of(job: Job) -> Choice:
     (message,) = measure(job)
-    assert isinstance(message, Measured)
+    assert isinstance(message, StrategyMeasured)
     return message.choice
 
 
@@ -91,7 +91,7 @@ def test_long_rounds_are_fewer(
 def test_a_choice_says_what_was_measured(tmp_path: Path, data: Path) -> None:
     runs = runs_of(data)
     choice = choice_of(cohort_job(runs, tmp_path, data))
-    assert (choice.cohort, choice.device) == (cohort_key(runs[0]), "cpu")
+    assert (choice.cohort, choice.device) == (runs[0].cohort, "cpu")
     assert choice.threads == torch.get_num_threads()
     assert choice.runs == 3
     assert choice.fused_ms is not None

@@ -7,13 +7,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.small_study import make_job, one_epoch, one_run, one_thread, write_data
-from tiebreak.drive.messages import EpochDone, Message, RunEnded, Stop, decode, encode_job
-from tiebreak.drive.worker import work
+from support.job_messages import checkpoints, do, epochs_of, numbers
+from support.small_study import cohort_job, make_job, one_epoch, one_run, one_thread, write_data
+from tiebreak.drive.messages import Abort, EpochDone, Message, Note, RunEnded, decode, encode_job
+from tiebreak.drive.worker import do_job
 from tiebreak.plan.runs import Run
+from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.record import Strategy
+from tiebreak.tasks.interface import Split
+from tiebreak.train import loop, trainer
+from tiebreak.train.fused.engine import Fused
+from tiebreak.train.loop import Tick
 
 LOUD = """
 import os, sys
@@ -46,7 +54,7 @@ def messages(text: str) -> list[Message]:
 
 def worked(run: Run, folder: Path, data: Path) -> list[Message]:
     out = io.StringIO()
-    work(make_job(run, folder, data), out)
+    do_job(make_job(run, folder, data), out)
     return messages(out.getvalue())
 
 
@@ -76,14 +84,14 @@ def test_an_error_while_training_is_a_failed_run(tmp_path: Path, data: Path) -> 
     assert end.record.reason
 
 
-def test_what_would_stop_every_run_is_a_stop(tmp_path: Path, data: Path) -> None:
+def test_an_error_that_would_stop_every_run_ends_the_study(tmp_path: Path, data: Path) -> None:
     run = one_run(data)
     (changed,) = worked(run.model_copy(update={"checksum": "0" * 64}), tmp_path, data)
-    assert isinstance(changed, Stop)
+    assert isinstance(changed, Abort)
     assert "changed since the plan was made" in changed.text
     (tmp_path / "file").touch()
     (no_folder,) = worked(run, tmp_path / "file", data)
-    assert isinstance(no_folder, Stop)
+    assert isinstance(no_folder, Abort)
     assert "cannot be written" in no_folder.text
     assert "\n" not in no_folder.text
 
@@ -93,7 +101,7 @@ def test_a_driver_that_is_gone_ends_the_work(tmp_path: Path, data: Path) -> None
     os.close(read)
     out = os.fdopen(write, "w")
     with pytest.raises(BrokenPipeError):
-        work(make_job(one_run(data), tmp_path, data), out)
+        do_job(make_job(one_run(data), tmp_path, data), out)
     with suppress(BrokenPipeError):
         out.close()
 
@@ -113,3 +121,90 @@ def test_what_a_design_prints_does_not_reach_the_messages(tmp_path: Path, data: 
         assert state == quiet_state
     assert "printed" in done.stderr
     assert "raw" in done.stderr
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3])
+def test_a_run_continued_from_a_checkpoint_is_the_run_without_interruption(
+    tmp_path: Path, data: Path, stop: int
+) -> None:
+    run = one_run(data)
+    whole = do(make_job(run, tmp_path / "whole", data))
+    parts = do(make_job(run, tmp_path / "parts", data), stop)
+    rest = do(make_job(run, tmp_path / "parts", data, tuple(reversed(checkpoints(parts)))))
+    assert len(checkpoints(rest)) == 3 - stop
+    assert numbers(parts) + numbers(rest) == numbers(whole)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_used(tmp_path: Path, data: Path) -> None:
+    run = one_run(data)
+    whole = do(make_job(run, tmp_path / "whole", data))
+    first, second = checkpoints(do(make_job(run, tmp_path, data), 2))
+    (tmp_path / CHECKPOINTS / second.file).write_bytes(b"damaged")
+    note, *rest = do(make_job(run, tmp_path, data, (second, first)))
+    assert isinstance(note, Note)
+    assert str(tmp_path / CHECKPOINTS / second.file) in note.text
+    assert "the one before it" in note.text
+    assert numbers(rest) == numbers(whole)[1:]
+
+
+def test_a_run_without_a_whole_checkpoint_starts_over_and_says_so(tmp_path: Path, data: Path) -> None:
+    run = one_run(data)
+    whole = do(make_job(run, tmp_path / "whole", data))
+    (only,) = checkpoints(whole[:1])
+    note, *rest = do(make_job(run, tmp_path, data, (only,)))
+    assert isinstance(note, Note)
+    assert "starting over" in note.text
+    assert numbers(rest) == numbers(whole)
+
+
+def test_a_damaged_checkpoint_of_one_run_of_many_is_named_once(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)  # saves every epoch
+    run = one_run(data)
+    runs = [run.model_copy(update={"seed": seed}) for seed in range(3)]
+    parts = do(cohort_job(runs, tmp_path, data, strategy="fused"), 2)
+    saved = [tuple(message.checkpoints[row] for message in reversed(epochs_of(parts))) for row in range(3)]
+    (tmp_path / CHECKPOINTS / saved[1][0].file).write_bytes(b"damaged")
+    messages = do(cohort_job(runs, tmp_path, data, strategy="fused", checkpoints=tuple(saved)))
+    assert [type(message) for message in messages].count(Note) == 1
+    trained = [(record.trajectory, record.epoch) for message in epochs_of(messages) for record in message.records]
+    assert trained == [
+        (runs[1].trajectory, 2),
+        (runs[1].trajectory, 3),
+        (runs[0].trajectory, 3),
+        (runs[2].trajectory, 3),
+    ]
+    ends = [message.record for message in messages if isinstance(message, RunEnded)]
+    assert [(end.status, end.epoch) for end in ends] == [("done", 3)] * 3
+    assert {end.provenance["strategy"] for end in ends} == {"fused"}
+    assert sorted(end.provenance["runs"] for end in ends) == ["1", "2", "2"]
+
+
+@pytest.mark.parametrize("strategy", ["fused", "loop"])
+def test_a_design_that_raises_fails_only_runs_of_its_group_that_have_not_ended(
+    tmp_path: Path, data: Path, strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seed 0 diverges after its first epoch; from the second epoch on, training raises when seed 1 is in the group."""
+    wild = one_run(data, fixed={"lr": 1e6})
+    runs = [wild, *(one_run(data).model_copy(update={"seed": seed}) for seed in (1, 2))]
+    for engine in (loop.Loop, Fused):
+        plain = engine.train_epoch
+
+        def raising(self: Any, split: Split, tick: Tick, plain: Any = plain) -> list[float]:
+            own = self._runs if isinstance(self, Fused) else [self._run]
+            states = self._states if isinstance(self, Fused) else [self._state]
+            if states[0].epoch == 1 and any(run.seed == 1 for run in own):
+                raise ValueError("a bug in the design")
+            losses: list[float] = plain(self, split, tick)
+            return losses
+
+        monkeypatch.setattr(engine, "train_epoch", raising)
+    messages = do(cohort_job(runs, tmp_path, data, strategy=strategy))
+    ends = [message.record for message in messages if isinstance(message, RunEnded)]
+    assert len(ends) == 3
+    found = {end.identity: end for end in ends}
+    assert found[runs[0].identity].status == "diverged"
+    assert found[runs[1].identity].status == "failed"
+    assert "ValueError: a bug in the design" in found[runs[1].identity].reason
+    assert found[runs[2].identity].status == ("failed" if strategy == "fused" else "done")

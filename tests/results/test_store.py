@@ -4,7 +4,6 @@ import dataclasses
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -280,10 +279,8 @@ def test_a_reader_neither_waits_for_a_transaction_nor_sees_half_of_it(tmp_path: 
     with store.transaction():
         store.add_epoch(EPOCH)
         store.add_run(RUN)
-        started = time.monotonic()
         with closing(Store.open(tmp_path)) as reader:
-            records = reader.records()
-        assert time.monotonic() - started < 5  # a blocked reader would wait for 30
+            records = reader.records()  # a blocked reader would raise when its time to wait is over
         assert not records.epochs
         assert not records.runs
     with closing(Store.open(tmp_path)) as reader:

@@ -8,13 +8,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from support import tiny
 from tiebreak import catalog
-from tiebreak.drive.jobs import Wanted
+from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.messages import EpochDone, Job, Message
-from tiebreak.drive.runner import Machine, train_plan
+from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
 from tiebreak.results.check import CHECKPOINTS
@@ -97,8 +98,14 @@ def network_of(run: Run, data_dir: Path, dtype: torch.dtype = torch.float64) -> 
     return catalog.DESIGNS[run.design].network(task.shape(task.load(run.data, data_dir)), run.build, 11).to(dtype)
 
 
+def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> int:
+    """Train what the folder misses of the plan. Returns how many runs that was."""
+    with open_driver(plan, folder, machine, listen) as driver:
+        return driver.train()
+
+
 def train_in(
-    folder: Path, data_dir: Path, study: Study, workers: int = 1, strategy: Wanted = "loop"
+    folder: Path, data_dir: Path, study: Study, workers: int = 1, strategy: StrategyOption = "loop"
 ) -> tuple[Plan, list[Message]]:
     """Train what the folder misses of the study, in worker processes. The plan, and every message."""
     folder.mkdir(exist_ok=True)
@@ -146,20 +153,21 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def worker_processes(driver: int | str = "self") -> list[int]:
+def worker_processes(driver: int | None = None) -> list[int]:
     """The worker processes that a process has started."""
-    found = []
-    for children in Path(f"/proc/{driver}/task").glob("*/children"):
-        for child in children.read_text().split():
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-            if b"tiebreak.drive.worker" in command:
-                found.append(int(child))
-    return found
+    return [child.pid for child in psutil.Process(driver).children() if "tiebreak.drive.worker" in _command(child)]
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 def is_alive(process: int) -> bool:
     """Whether a process runs; one that only waits to be reaped does not."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False

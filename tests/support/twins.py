@@ -114,7 +114,7 @@ class Begun:
 
 
 def begin(design: Design, runs: Sequence[Run], dtype: torch.dtype = torch.float64) -> Begun:
-    """The runs as `cohort.begin` begins them, on the family's small shape."""
+    """The runs as `run_group.make_group` makes them, on the family's small shape."""
     shape = family_of(design).small
     networks = [design.network(shape, run.build, stream(run.seed, "init")).to(dtype) for run in runs]
     return Begun(design, runs, networks, [initial_state(*each) for each in zip(networks, runs, strict=True)])

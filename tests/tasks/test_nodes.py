@@ -20,7 +20,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.study import registry
 from tiebreak.tasks.interface import TrainedOn, count, select
 from tiebreak.tasks.nodes import INPUTS, Nodes, inputs, probabilities
-from tiebreak.train.loop import train_epoch
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import initial_state
 
 TASK = Nodes()
@@ -184,7 +184,7 @@ def test_parts_loops_repeats_and_isolated_nodes_train_without_a_division_by_zero
     run = small_run(design)
     network = catalog.DESIGNS[design].network(TASK.shape(data), {}, 0)
     state = initial_state(network, run)
-    losses = [train_epoch(TASK, network, run, state, TASK.split(data, "train", OPTIONS, {}), lambda *_: None)]
+    losses = Loop(TASK, network, run, state).train_epoch(TASK.split(data, "train", OPTIONS, {}), lambda *_: None)
     with torch.no_grad():
         assert torch.isfinite(network.eval()(*inputs(data, normalise_features=True).values())).all()
     assert np.isfinite(losses).all()

@@ -19,7 +19,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.train import checkpoint
-from tiebreak.train.loop import train_epoch
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
 TASK = catalog.TASKS["classify"]
@@ -63,7 +63,9 @@ def begun(run: Run, network: nn.Module) -> State:
 def trained(run: Run, network: nn.Module, tmp_path: Path, epochs: int = 1) -> State:
     state = begun(run, network)
     for _ in range(epochs):
-        train_epoch(TASK, network, run, state, split_of(run, tmp_path / "data", "train"), lambda share, steps: None)
+        Loop(TASK, network, run, state).train_epoch(
+            split_of(run, tmp_path / "data", "train"), lambda share, steps: None
+        )
     return state
 
 
@@ -111,7 +113,7 @@ def test_what_is_saved_comes_back_bit_for_bit_and_training_goes_on_equally(
     assert all(torch.equal(*pair) for pair in zip(tensors(state), tensors(other), strict=True))
     assert all(slot.any() for memory in other.slots.values() for slot in memory.values())
     for network_, its in ((first, state), (second, other)):
-        train_epoch(TASK, network_, run, its, split_of(run, tmp_path / "data", "train"), lambda share, steps: None)
+        Loop(TASK, network_, run, its).train_epoch(split_of(run, tmp_path / "data", "train"), lambda share, steps: None)
     assert all(torch.equal(*pair) for pair in zip(tensors(state), tensors(other), strict=True))
     assert all(torch.equal(*pair) for pair in zip(first.parameters(), second.parameters(), strict=True))
 

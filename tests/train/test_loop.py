@@ -16,7 +16,7 @@ from tiebreak import catalog
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.train import loop
-from tiebreak.train.loop import train_epoch
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
 TASK = catalog.TASKS["classify"]
@@ -36,7 +36,7 @@ def silent(share: float, steps: int) -> None:
 def trained(run: Run, data: Path, epochs: int = 1) -> tuple[State, list[float]]:
     network, split = network_of(run, data), split_of(run, data, "train")
     state = initial_state(network, run)
-    return state, [train_epoch(TASK, network, run, state, split, silent) for _ in range(epochs)]
+    return state, [Loop(TASK, network, run, state).train_epoch(split, silent)[0] for _ in range(epochs)]
 
 
 def plain_epoch(network: nn.Module, optimiser: optim.Optimizer, run: Run, data: Path, epoch: int) -> list[float]:
@@ -74,7 +74,7 @@ def test_two_epochs_are_those_of_a_plain_loop(data: Path, design: str, kind: str
     else:
         optimiser = {"adam": optim.Adam, "adamw": optim.AdamW}[kind](plain.parameters(), lr=0.002, weight_decay=0.01)
     for epoch in range(2):
-        loss = train_epoch(TASK, network, run, state, split, silent)
+        (loss,) = Loop(TASK, network, run, state).train_epoch(split, silent)
         losses = plain_epoch(plain, optimiser, run, data, epoch)
         assert loss == pytest.approx(np.mean(losses), rel=1e-12)
     assert (state.epoch, state.steps) == (2, 2 * -(-96 // batch))
@@ -89,11 +89,11 @@ def test_the_schedule_is_followed(data: Path) -> None:
     network, split = network_of(run, data), split_of(run, data, "train")
     state = initial_state(network, run)
     before = {name: value.clone() for name, value in state.params.items()}
-    train_epoch(TASK, network, run, state, split, silent)  # the warm-up begins at a factor of 0
+    Loop(TASK, network, run, state).train_epoch(split, silent)  # the warm-up begins at a factor of 0
     assert all(torch.equal(before[name], value) for name, value in state.params.items())
     plain = copy.deepcopy(network)
     for epoch, factor in enumerate((1, 2 / 3, 1 / 3), start=1):
-        train_epoch(TASK, network, run, state, split, silent)
+        Loop(TASK, network, run, state).train_epoch(split, silent)
         plain_epoch(plain, optim.SGD(plain.parameters(), lr=0.1 * factor), run, data, epoch)
     for ours, theirs in zip(network.parameters(), plain.parameters(), strict=True):
         assert torch.linalg.vector_norm(ours - theirs) <= 1e-12 * torch.linalg.vector_norm(theirs)
@@ -104,10 +104,10 @@ def test_progress_is_told_as_a_rising_share(data: Path, monkeypatch: pytest.Monk
     network, split = network_of(run, data), split_of(run, data, "train")
     state, told = initial_state(network, run), list[tuple[float, int]]()
     monkeypatch.setattr(loop, "TICK_SECONDS", 1e9)
-    train_epoch(TASK, network, run, state, split, lambda share, steps: told.append((share, steps)))
+    Loop(TASK, network, run, state).train_epoch(split, lambda share, steps: told.append((share, steps)))
     assert told == []
     monkeypatch.setattr(loop, "TICK_SECONDS", -1.0)
-    train_epoch(TASK, network, run, state, split, lambda share, steps: told.append((share, steps)))
+    Loop(TASK, network, run, state).train_epoch(split, lambda share, steps: told.append((share, steps)))
     assert [share for share, _ in told] == pytest.approx([step / 12 for step in range(1, 13)])
     assert [steps for _, steps in told] == list(range(1, 13))
 

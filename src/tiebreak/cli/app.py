@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tiebreak.cli.data import DataDirOption, data_app
+from tiebreak.cli.data import data_app
+from tiebreak.cli.run_command import plan, run
 from tiebreak.errors import TiebreakError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from tiebreak.study.schema import Study
 
 app = typer.Typer(
     name="tiebreak",
@@ -35,44 +34,7 @@ app.add_typer(data_app, name="data")
 # What is raised for a wrong command line: of click, or of the click inside of typer, which has no public name.
 WrongUse = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
-StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")
-]
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
-QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
-DataOption = Annotated[
-    str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")
-]
-SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
-EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
-WorkersOption = Annotated[
-    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
-]
-
-
-class Device(StrEnum):
-    """Where training happens."""
-
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-DeviceOption = Annotated[Device, typer.Option(help="Where to train.")]
-
-
-class Strategy(StrEnum):
-    """How the runs of a design are trained."""
-
-    auto = "auto"
-    fused = "fused"
-    loop = "loop"
-
-
-class Precision(StrEnum):
-    """How exact large matrix products are on a GPU."""
-
-    float32 = "float32"
-    tf32 = "tf32"
 
 
 class Goal(StrEnum):
@@ -120,14 +82,6 @@ def _console() -> Console:
     return Console(highlight=False)
 
 
-def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
-    from tiebreak.study.schema import Study
-
-    study = Study.load(name)
-    study = study.quickened() if quick else study
-    return study.changed(data=data, seeds=seeds, epochs=epochs)
-
-
 @app.command()
 def studies() -> None:
     """List the built-in studies: the question, the data, the expected time."""
@@ -139,97 +93,8 @@ def studies() -> None:
     summaries.print_studies(_console(), [(item.name, item.question, item.data, item.about.time) for item in rows])
 
 
-@app.command()
-def plan(
-    study: StudyArgument,
-    data: DataOption = None,
-    data_dir: DataDirOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    quick: QuickOption = False,
-    device: DeviceOption = Device.cpu,
-    workers: WorkersOption = None,
-) -> None:
-    """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
-    from tiebreak.drive.jobs import most_at_once
-    from tiebreak.drive.runner import Machine
-    from tiebreak.plan.planner import make_plan, predict
-    from tiebreak.report.terminal import summaries
-
-    chosen = _study(study, quick, data, seeds, epochs)
-    planned = make_plan(chosen, data_dir)
-    processes = Machine(device=device, workers=workers).processes()
-    predicted = predict(planned, data_dir, processes)
-    rows = []
-    for item in predicted.cohorts:
-        at_once = 1 if item.cannot_fuse else most_at_once(item.runs, device, processes)
-        rows.append(
-            summaries.CohortRow(
-                name=item.name,
-                runs=item.runs,
-                parameters=item.parameters,
-                at_once=at_once,
-                memory=at_once * item.run_bytes,
-                cannot_fuse=item.cannot_fuse,
-            )
-        )
-    summaries.print_plan(_console(), chosen, planned, predicted.seconds if device == Device.cpu else None)
-    memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
-    summaries.print_cohorts(_console(), rows, memory)
-
-
-@app.command()
-def run(
-    study: StudyArgument,
-    data: DataOption = None,
-    data_dir: DataDirOption = None,
-    seeds: SeedsOption = None,
-    epochs: EpochsOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
-    ] = None,
-    quick: QuickOption = False,
-    device: DeviceOption = Device.cpu,
-    workers: WorkersOption = None,
-    strategy: Annotated[
-        Strategy,
-        typer.Option(
-            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto: the "
-            "faster, timed once and kept. Both train the same runs, but mixing them in one study changes numbers by "
-            "rounding."
-        ),
-    ] = Strategy.auto,
-    precision: Annotated[
-        Precision,
-        typer.Option(
-            help="Of large matrix products on a GPU. tf32: 10 bits instead of 23, in a fraction of the time; networks "
-            "without large products gain nothing."
-        ),
-    ] = Precision.float32,
-) -> None:
-    """Train what is missing, decide, and write the report.
-
-    The same command continues after an interruption and repeats nothing; more `--seeds` or `--epochs` extend what is
-    there. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
-    report.html.
-    """
-    from tiebreak import api
-    from tiebreak.cli.progress import Watch
-    from tiebreak.drive.runner import Machine
-    from tiebreak.report.terminal import summaries
-
-    chosen = _study(study, quick, data, seeds, epochs)
-    console, folder = _console(), out or Path("runs") / chosen.name
-    machine = Machine(
-        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
-    )
-    try:
-        with Watch(console) as watch:
-            result = api.run(chosen, folder, machine=machine, listen=watch.hear)
-    except KeyboardInterrupt:
-        print("\ntiebreak: stopped; the same command continues where it was", file=sys.stderr)
-        raise typer.Exit(130) from None
-    summaries.print_verdict(console, result.verdict, result.report)
+app.command()(plan)
+app.command()(run)
 
 
 @app.command()

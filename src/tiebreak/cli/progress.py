@@ -1,4 +1,4 @@
-"""Progress on the screen: joins the messages of training with the terminal's display."""
+"""Progress on the screen: turns the messages of training into what the terminal displays."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Self
 
 from rich.console import Console
 
-from tiebreak.drive.messages import Begun, EpochDone, Message, Note, Progress, RunEnded, Starting
+from tiebreak.drive.messages import EpochDone, Message, Note, PendingRun, Progress, RunEnded, TrainingStarted
 from tiebreak.report.terminal.training_display import CohortState, TrainingProgress, TrainingState
 from tiebreak.results.record import EpochRecord, Status
 
 
-class Watch:
+class ProgressListener:
     """A listener for `api.run`. Shows nothing when there is nothing to train."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._display: TrainingProgress | None = None
-        self._runs: dict[str, Starting] = {}
+        self._runs: dict[str, PendingRun] = {}
         self._paths: dict[str, list[str]] = {}  # trajectory -> identities
         self._steps = 1
         self._epochs: dict[str, float] = {}  # identity -> epochs done
@@ -40,12 +40,12 @@ class Watch:
             self._display.__exit__(None, None, None)
             self._display = None
 
-    def hear(self, message: Message) -> None:
-        """Show what a message says."""
-        if isinstance(message, Begun):
-            self._begin(message)
+    def on_message(self, message: Message) -> None:
+        """Show a message."""
+        if isinstance(message, TrainingStarted):
+            self._start(message)
         elif isinstance(message, Note):
-            self._say(message.text)
+            self._print(message.text)
         elif isinstance(message, Progress):
             self._reach({one: message.epochs for one in message.identities if one in self._runs}, message.rate)
         elif isinstance(message, EpochDone):
@@ -56,20 +56,20 @@ class Watch:
         elif isinstance(message, RunEnded):
             self._end(message.record.identity, message.record.status, message.record.reason)
 
-    def _begin(self, begun: Begun) -> None:
-        self._runs, self._steps = dict(begun.runs), begun.steps
-        self._epochs = {identity: float(run.done) for identity, run in begun.runs.items()}
+    def _start(self, started: TrainingStarted) -> None:
+        self._runs, self._steps = dict(started.runs), started.steps
+        self._epochs = {identity: float(run.done) for identity, run in started.runs.items()}
         self._rates, self._ended, self._paths = {}, {}, {}
-        for identity, run in begun.runs.items():
+        for identity, run in started.runs.items():
             self._paths.setdefault(run.trajectory, []).append(identity)
-        if not begun.runs:
+        if not started.runs:
             return
-        self._say(_beginning(begun))
+        self._print(_headline(started))
         self._display = TrainingProgress(self._console)
         self._display.__enter__()
 
     def _identity(self, record: EpochRecord) -> str:
-        """The run that an epoch belongs to; of two that share a path, the one that is nearest before it."""
+        """The run that an epoch belongs to; of two with one trajectory, the one that is nearest before it."""
         return max(
             self._paths[record.trajectory],
             key=lambda one: (one not in self._ended, self._epochs[one] < record.epoch, self._epochs[one]),
@@ -85,7 +85,7 @@ class Watch:
         self._epochs[identity], self._ended[identity] = float(run.epochs), status
         self._rates.pop(identity, None)
         if status != "done":
-            self._say(f"{run.label}: {status}: {reason}")
+            self._print(f"{run.label}: {status}: {reason}")
         self._show()
         if len(self._ended) == len(self._runs):
             self._close()
@@ -127,19 +127,19 @@ class Watch:
             )
         return found
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if self._display is not None:
             self._display.note(text)
         else:
             self._console.print(text, markup=False, highlight=False)
 
 
-def _beginning(begun: Begun) -> str:
-    count = len(begun.runs)
-    fused = sum(run.strategy == "fused" for run in begun.runs.values())
-    stored = f" ({begun.stored} are stored)" if begun.stored else ""
+def _headline(started: TrainingStarted) -> str:
+    count = len(started.runs)
+    fused = sum(run.strategy == "fused" for run in started.runs.values())
+    stored = f" ({started.stored} are stored)" if started.stored else ""
     text = f"training {count} {'run' if count == 1 else 'runs'}{stored}"
     if not fused:
-        return f"{text}, {begun.workers} at a time"
+        return f"{text}, {started.workers} at a time"
     how = "fused" if fused == count else f"{fused} of them fused"
-    return f"{text}, {how}, in {begun.workers} process{'es' if begun.workers > 1 else ''}"
+    return f"{text}, {how}, in {started.workers} process{'es' if started.workers > 1 else ''}"

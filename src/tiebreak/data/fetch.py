@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.files import replacing
@@ -124,15 +125,6 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError as error:  # a folder that may not be entered
         raise TiebreakError(f"{path}: cannot look there: {error.strerror}") from None
-
-
-def file_checksum(path: Path, algorithm: str = "sha256") -> str:
-    """The checksum of a file's bytes, in hexadecimal digits."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
-    except OSError as error:
-        raise TiebreakError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def compare(path: Path, file: RemoteFile) -> Checked:

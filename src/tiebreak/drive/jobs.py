@@ -1,4 +1,4 @@
-"""How cohorts become jobs: with which strategy, how many runs at once, and what is said about it. No torch."""
+"""How cohorts become jobs: with which strategy, and how many runs at once. No torch."""
 
 from __future__ import annotations
 
@@ -12,32 +12,27 @@ from tiebreak.results.record import Choice, Strategy
 
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
-Wanted = Literal["auto", "loop", "fused"]
+StrategyOption = Literal["auto", "loop", "fused"]
 
 
-def cohort_key(run: Run) -> str:
-    """The cohort that a run belongs to. Numbers per run (seed, hyper-parameters) are not part of it."""
-    return run.cohort
+def needs_measuring(runs: int, choice: Choice | None, option: StrategyOption) -> bool:
+    """Whether the strategies have to be timed first: not for a single run, nor if the choice is known or given."""
+    return choice is None and option != "loop" and (runs > 1 or option == "fused")
 
 
-def needs_measuring(runs: int, choice: Choice | None, wanted: Wanted) -> bool:
-    """Whether the strategies have to be timed first: not for a lone run, nor where the answer is known or given."""
-    return choice is None and wanted != "loop" and (runs > 1 or wanted == "fused")
-
-
-def strategy_for(name: str, choice: Choice | None, wanted: Wanted) -> Strategy:
-    """How the cohort called `name` is trained: as asked for, else as measured, else as the specification does."""
-    if wanted == "fused" and choice is not None and choice.reason:
+def strategy_for(name: str, choice: Choice | None, option: StrategyOption) -> Strategy:
+    """How the cohort called `name` is trained: as the option says, else as measured, else in a loop."""
+    if option == "fused" and choice is not None and choice.reason:
         raise TiebreakError(f"{name} cannot be fused: {choice.reason}; use --strategy auto or loop")
-    if wanted == "auto":
+    if option == "auto":
         return choice.strategy if choice is not None else "loop"
-    return wanted
+    return option
 
 
-def shares(
+def split_into_jobs(
     runs: Sequence[Run], strategy: Strategy, choice: Choice | None, device: str, processes: int
 ) -> list[list[Run]]:
-    """The runs of a cohort as jobs: one each in a loop; fused, as many at once as fit, and work for every process."""
+    """The runs of each job of a cohort: one in a loop; fused, as many as fit, in equal parts for all processes."""
     if strategy == "loop":
         return [[run] for run in runs]
     parts = _parts(len(runs), len(runs) if choice is None else max(1, choice.fits), device, processes)
@@ -46,7 +41,7 @@ def shares(
 
 
 def most_at_once(runs: int, device: str, processes: int) -> int:
-    """How many runs of a cohort one process would train at once if all fitted: for predictions."""
+    """How many runs of a cohort one process would train at once if all fit in memory: for predictions."""
     return -(-runs // _parts(runs, runs, device, processes))
 
 
@@ -59,8 +54,8 @@ def _parts(runs: int, fits: int, device: str, processes: int) -> int:
     return max(needed, min(even, runs // 2))  # but never a lone run for the sake of it
 
 
-def told(name: str, runs: int, choice: Choice, strategy: Strategy) -> str:
-    """What was measured, in one line."""
+def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) -> str:
+    """The measurement and the strategy in one line for the user."""
     what = f"{name}: {runs} run{'s' if runs > 1 else ''}"
     if choice.fused_ms is None:
         return f"{what} one after the other{f': {choice.reason}' if choice.reason else ''}"

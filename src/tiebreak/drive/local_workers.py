@@ -1,4 +1,4 @@
-"""Worker processes of this machine: jobs out, messages in."""
+"""Worker processes on this machine: jobs go out, messages come in."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Lines = queue.SimpleQueue[tuple[Worker, str]]
 
 
 class Pool:
-    """Worker processes, started when there is work for them and kept for the next: starting one takes seconds.
+    """Worker processes, started when they are needed and reused: starting one takes seconds.
 
-    They are stopped when the pool is left, whatever the reason.
+    Leaving the pool stops them, also after an error.
     """
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._everyone: list[Worker] = []
+        self._started: list[Worker] = []
         self._lines: Lines = queue.SimpleQueue()
 
     def __enter__(self) -> Self:
@@ -38,36 +38,36 @@ class Pool:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop every worker, idle or not."""
-        self._stop(self._everyone)
+        self._stop(self._started)
 
     def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
-        """The messages of all jobs, as they come, with `at_most` so many workers.
+        """The messages of all jobs in the order of their arrival; `at_most` limits the number of workers.
 
-        Workers that are in the middle of a job when the iterator is closed are stopped.
+        Closing the iterator stops the workers that have an unfinished job.
         """
         waiting = list(reversed(jobs))
-        wanted = min(self._workers if at_most is None else at_most, len(jobs))
-        while len(self._everyone) < wanted:
-            self._everyone.append(_start(self._lines))
-        busy = set(self._everyone[:wanted])
+        needed = min(self._workers if at_most is None else at_most, len(jobs))
+        while len(self._started) < needed:
+            self._started.append(_start(self._lines))
+        busy = set(self._started[:needed])
         try:
-            for worker in self._everyone[:wanted]:
-                _give(worker, waiting)
+            for worker in self._started[:needed]:
+                _send_next(worker, waiting)
             while busy:
                 worker, line = self._lines.get()
-                if worker not in self._everyone:
-                    continue  # stopped in the middle of an earlier job: what it still said belongs to nobody
+                if worker not in self._started:
+                    continue  # it was stopped during an earlier job: its last messages are dropped
                 if line.strip():
                     yield decode(line)
                 elif not line:
-                    self._everyone.remove(worker)
-                    _bury(worker, missed=worker in busy)  # one that died while it was idle is not missed
+                    self._started.remove(worker)
+                    _reap(worker, busy=worker in busy)
                 elif waiting:
-                    _give(worker, waiting)
+                    _send_next(worker, waiting)
                 else:
                     busy.discard(worker)
         finally:
-            self._stop([worker for worker in self._everyone if worker in busy])
+            self._stop([worker for worker in self._started if worker in busy])
 
     def _stop(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
@@ -76,7 +76,7 @@ class Pool:
             with suppress(BrokenPipeError):  # a job that a dead worker did not read
                 _pipe(worker.stdin).close()
             worker.wait()
-            self._everyone.remove(worker)
+            self._started.remove(worker)
 
 
 def _start(lines: Lines) -> Worker:
@@ -86,7 +86,7 @@ def _start(lines: Lines) -> Worker:
 
 
 def _read(worker: Worker, lines: Lines) -> None:
-    """Forward a worker's lines (not half of one that it died in); an empty string says that there will be no more."""
+    """Forward a worker's complete lines; an empty string marks the end of its output."""
     with _pipe(worker.stdout) as pipe:
         for line in pipe:
             if line.endswith("\n"):
@@ -94,21 +94,21 @@ def _read(worker: Worker, lines: Lines) -> None:
     lines.put((worker, ""))
 
 
-def _give(worker: Worker, waiting: list[Job]) -> None:
+def _send_next(worker: Worker, waiting: list[Job]) -> None:
     pipe = _pipe(worker.stdin)
     try:
         pipe.write(encode_job(waiting.pop()) + "\n")
         pipe.flush()
     except BrokenPipeError:
-        return  # the worker died: its reader says so, and `_bury` tells why
+        return  # the worker died: its reader will report the end of its output, and `_reap` the reason
 
 
-def _bury(worker: Worker, *, missed: bool) -> None:
-    """Reap a worker that ended on its own; one that had a job takes the study with it."""
+def _reap(worker: Worker, *, busy: bool) -> None:
+    """Clean up after a worker that ended by itself. If it had a job, the study ends with an error."""
     with suppress(BrokenPipeError):
         _pipe(worker.stdin).close()
     code = worker.wait()
-    if missed:
+    if busy:
         memory = " (out of memory?)" if code == -signal.SIGKILL else ""
         ended = f"was killed by signal {-code}{memory}" if code < 0 else f"ended with code {code}"
         raise TiebreakError(f"a worker process {ended}; run the same command again to continue")

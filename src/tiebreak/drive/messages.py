@@ -1,13 +1,13 @@
-"""What a worker tells the driver: one JSON object a line, so that the two can be processes, machines or one loop."""
+"""Jobs for workers and messages from them: one JSON object a line, so that a worker can be a process or a machine."""
 
 from __future__ import annotations
 
-import base64
 import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
-from tiebreak.results.packing import pack, unpack
+from pydantic import Field, TypeAdapter
+
 from tiebreak.results.record import (
     CheckpointRecord,
     Choice,
@@ -17,80 +17,85 @@ from tiebreak.results.record import (
     Precision,
     RunRecord,
     Strategy,
-    place_of,
+    device_label,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """One unit of work: runs that belong together, where data and folder are, and the states to continue from.
+    """One unit of work: runs of one cohort, where data and results folder are, and the checkpoints to continue from.
 
-    `train` trains them (fused: as one computation; loop: one after the other), `measure` finds out which of the two is
-    faster, `show` makes the exhibits of one finished run, `examples` of the test split among them.
+    `train` trains them (fused: as one computation; loop: one after the other), `measure` times both strategies,
+    `exhibits` makes the exhibits of one finished run, with these `examples` of the test split.
     """
 
     runs: tuple[dict[str, Any], ...]
     folder: str
     data_dir: str | None
     device: str
-    work: Literal["train", "measure", "show"] = "train"
+    work: Literal["train", "measure", "exhibits"] = "train"
     strategy: Strategy = "loop"
     designs_from: str | None = None
-    checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, best first
+    checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, furthest first
     examples: tuple[int, ...] = ()
     precision: Precision = "float32"
+    checksums: str | None = None  # a file: what the driver has hashed (`data.checksums`)
 
     @property
-    def place(self) -> str:
-        """Where it is done, as records name it."""
-        return place_of(self.device, self.precision)
+    def device_label(self) -> str:
+        """The device and its precision, as records name them."""
+        return device_label(self.device, self.precision)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Starting:
-    """A run that is about to be trained, as the display needs it."""
+class PendingRun:
+    """A run that is about to be trained, as the progress display needs it."""
 
     label: str
     cohort: str  # its name
     trajectory: str
     epochs: int
-    done: int  # epochs that it continues after
+    done: int  # epochs that its checkpoint has already
     strategy: Strategy
-    cost: float = 1.0  # of an epoch, compared with other runs of the study: for the time left
+    cost: float = 1.0  # of an epoch, relative to other runs of the study: for the time left
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
-    """What is about to be trained, by identity. Said by the driver itself, once the strategies are known."""
+class TrainingStarted:
+    """What is about to be trained, by identity. Sent by the driver itself, once the strategies are known."""
 
-    runs: dict[str, Starting]
+    runs: dict[str, PendingRun]
     steps: int  # of an epoch of one run
-    stored: int  # runs that have their result already
+    stored: int  # runs that have a result already
     workers: int
+    kind: Literal["TrainingStarted"] = "TrainingStarted"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """How many epochs of these runs (trained together) are done, as a fraction, and their steps per second in all."""
+    """How many epochs of these runs (trained together) are done, as a fraction, and their total steps per second."""
 
-    identities: tuple[str, ...]  # those still alive
+    identities: tuple[str, ...]  # without runs that diverged
     epochs: float
     rate: float
+    kind: Literal["Progress"] = "Progress"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class StrategyMeasured:
     """Which strategy a cohort's runs are trained with, and why."""
 
     choice: Choice
+    kind: Literal["StrategyMeasured"] = "StrategyMeasured"
 
 
 @dataclass(frozen=True, kw_only=True)
 class EpochDone:
-    """An epoch of runs trained together, and the states after it where they were saved. Kept in one transaction."""
+    """An epoch of runs trained together, and their checkpoints if they were saved. Stored in one transaction."""
 
     records: tuple[EpochRecord, ...]
     checkpoints: tuple[CheckpointRecord, ...]
+    kind: Literal["EpochDone"] = "EpochDone"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,96 +104,57 @@ class RunEnded:
 
     record: RunRecord
     finals: tuple[FinalRecord, ...] = ()
+    kind: Literal["RunEnded"] = "RunEnded"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shown:
+class ExhibitsMade:
     """The exhibits of a finished run."""
 
     identity: str
     exhibits: tuple[ExhibitRecord, ...]
+    kind: Literal["ExhibitsMade"] = "ExhibitsMade"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Note:
-    """Something that the user should read; training goes on."""
+    """A line for the user; training goes on."""
 
     text: str
+    kind: Literal["Note"] = "Note"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stop:
-    """Something that stops the whole study: no disk space, no data."""
+class Abort:
+    """An error that ends the whole study: no disk space, no data."""
 
     text: str
+    kind: Literal["Abort"] = "Abort"
 
 
-Message = Begun | Progress | Measured | EpochDone | RunEnded | Shown | Note | Stop
-KINDS = {kind.__name__: kind for kind in (Begun, Progress, Measured, EpochDone, RunEnded, Shown, Note, Stop)}
+Message = TrainingStarted | Progress | StrategyMeasured | EpochDone | RunEnded | ExhibitsMade | Note | Abort
+
+_MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="kind")])
+_JOB = TypeAdapter(Job)
+
+# json, not pydantic, writes the text: it keeps NaN, infinities and file names that are not UTF-8, all in ASCII.
 
 
 def encode(message: Message) -> str:
     """The message as one line."""
-    if isinstance(message, RunEnded):
-        finals = [
-            {**asdict(replace(final, outcomes={})), "outcomes": _text(pack(final.outcomes))} for final in message.finals
-        ]
-        content: dict[str, Any] = {"record": asdict(message.record), "finals": finals}
-    elif isinstance(message, Shown):
-        shown = [{"name": each.name, "arrays": _text(pack(each.arrays))} for each in message.exhibits]
-        content = {"identity": message.identity, "exhibits": shown}
-    else:
-        content = asdict(message)
-    return json.dumps({"kind": type(message).__name__, **content})
+    return json.dumps(_MESSAGE.dump_python(message))
 
 
 def decode(line: str) -> Message:
     """The message of a line."""
-    content = json.loads(line)
-    kind = KINDS[content.pop("kind")]
-    if kind is Begun:
-        runs = {identity: Starting(**item) for identity, item in content.pop("runs").items()}
-        return Begun(**content, runs=runs)
-    if kind is Progress:
-        return Progress(**{**content, "identities": tuple(content["identities"])})
-    if kind is Measured:
-        return Measured(choice=Choice(**content["choice"]))
-    if kind is EpochDone:
-        return EpochDone(
-            records=tuple(EpochRecord(**item) for item in content["records"]),
-            checkpoints=tuple(CheckpointRecord(**item) for item in content["checkpoints"]),
-        )
-    if kind is RunEnded:
-        finals = tuple(
-            FinalRecord(**{**item, "outcomes": unpack(_bytes(item["outcomes"]))}) for item in content["finals"]
-        )
-        return RunEnded(record=RunRecord(**content["record"]), finals=finals)
-    if kind is Shown:
-        identity = content["identity"]
-        shown = tuple(
-            ExhibitRecord(identity=identity, name=item["name"], arrays=unpack(_bytes(item["arrays"])))
-            for item in content["exhibits"]
-        )
-        return Shown(identity=identity, exhibits=shown)
-    return kind(**content)
+    return _MESSAGE.validate_python(json.loads(line))
 
 
 def encode_job(job: Job) -> str:
     """The job as one line."""
-    return json.dumps(asdict(job))
+    return json.dumps(_JOB.dump_python(job))
 
 
 def decode_job(line: str) -> Job:
     """The job of a line."""
-    content = json.loads(line)
-    states = tuple(tuple(CheckpointRecord(**item) for item in each) for each in content.pop("checkpoints"))
-    content |= {name: tuple(content[name]) for name in ("runs", "examples")}
-    return Job(**content, checkpoints=states)
-
-
-def _text(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
-def _bytes(text: str) -> bytes:
-    return base64.b64decode(text)
+    return _JOB.validate_python(json.loads(line))

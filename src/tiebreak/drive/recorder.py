@@ -1,11 +1,11 @@
-"""What becomes of a worker's messages: one transaction each, and no more states on the disk than are needed."""
+"""Stores what workers report, one transaction a message, and deletes checkpoints that are no longer needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
 
-from tiebreak.drive.messages import EpochDone, Measured, Message, RunEnded, Shown, Stop
+from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
@@ -13,9 +13,9 @@ from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
 
 
-def keep(store: Store, folder: Path, message: Message) -> None:
-    """Store what a message carries, one transaction each; then drop the states that it made superfluous."""
-    if isinstance(message, Stop):
+def record(store: Store, folder: Path, message: Message) -> None:
+    """Store what a message carries in one transaction; then delete the checkpoints that it made superfluous."""
+    if isinstance(message, Abort):
         raise TiebreakError(message.text)
     superfluous: list[CheckpointRecord] = []
     with store.transaction():
@@ -31,10 +31,10 @@ def keep(store: Store, folder: Path, message: Message) -> None:
                 store.add_final(final)
             kept = store.checkpoints([message.record.identity])
             superfluous = [state for state in kept if state.epoch < message.record.epoch]
-        elif isinstance(message, Shown):
+        elif isinstance(message, ExhibitsMade):
             for exhibit in message.exhibits:
                 store.add_exhibit(exhibit)
-        elif isinstance(message, Measured):
+        elif isinstance(message, StrategyMeasured):
             store.add_choice(message.choice)
         for state in superfluous:
             store.drop_checkpoint(state)
@@ -43,7 +43,7 @@ def keep(store: Store, folder: Path, message: Message) -> None:
 
 
 def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointRecord]:
-    """A run keeps its last two states while it trains, the second in case the first is damaged, and one at its end."""
+    """All but the last two states of each run: the older one is there in case the newer one is damaged."""
     last = {state.identity: state.epoch for state in new}
     kept: dict[str, list[CheckpointRecord]] = {}
     for state in store.checkpoints(last) if last else ():
@@ -52,16 +52,16 @@ def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointReco
     return [state for states in kept.values() for state in states[:-2]]
 
 
-def sweep(folder: Path, kept: Iterable[CheckpointRecord]) -> None:
-    """Remove files that a killed process wrote but could not have acknowledged."""
-    known = {record.file for record in kept}
+def remove_unrecorded(folder: Path, kept: Iterable[CheckpointRecord]) -> None:
+    """Remove files that a killed process wrote before they were recorded."""
+    known = {each.file for each in kept}
     for path in (folder / CHECKPOINTS).glob("*") if (folder / CHECKPOINTS).is_dir() else ():
         if path.name not in known:
             path.unlink(missing_ok=True)  # a worker that outlives a killed driver for a moment may rename it
 
 
 def resumable(run: Run, kept: Iterable[CheckpointRecord]) -> tuple[CheckpointRecord, ...]:
-    """The states that the run may continue from, furthest first: its own, or a shorter run's on the same path."""
+    """The checkpoints that the run can continue from, furthest first: its own, or those of a shorter run."""
     trajectory = run.trajectory
-    usable = [record for record in kept if record.trajectory == trajectory and record.epoch <= run.epochs]
-    return tuple(sorted(usable, key=lambda record: -record.epoch))
+    usable = [each for each in kept if each.trajectory == trajectory and each.epoch <= run.epochs]
+    return tuple(sorted(usable, key=lambda each: -each.epoch))

@@ -1,28 +1,31 @@
-"""The driver: find out what is missing, have it trained, keep every record the moment it exists.
+"""The driver: find out which runs are missing, have them trained, store every record as soon as it exists.
 
 It is the only writer of the store and imports no torch: training happens in worker processes.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from tiebreak.drive.jobs import Wanted, needs_measuring, shares, strategy_for, told
+from tiebreak.data.checksums import save_checksums
+from tiebreak.drive.jobs import StrategyOption, describe_choice, needs_measuring, split_into_jobs, strategy_for
 from tiebreak.drive.local_workers import Pool
-from tiebreak.drive.messages import Begun, Job, Measured, Message, Note, RunEnded, Starting
-from tiebreak.drive.recorder import keep, resumable, sweep
+from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
+from tiebreak.drive.recorder import record, remove_unrecorded, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import to_show
-from tiebreak.results.record import CheckpointRecord, Choice, Precision, Strategy, place_of
+from tiebreak.results.record import CheckpointRecord, Choice, Precision, Strategy, device_label
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
+from tiebreak.system import cores
+
+CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
 Listener = Callable[[Message], None]
 Cohorts = Mapping[str, Sequence[Run]]  # by key
@@ -35,132 +38,134 @@ class Machine:
     device: str = "cpu"
     workers: int | None = None  # None: one per core on the CPU, one on a GPU
     data_dir: Path | None = None
-    strategy: Wanted = "auto"  # auto: the faster one, measured once per cohort
+    strategy: StrategyOption = "auto"  # auto: the faster one, measured once per cohort
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse what no device can do."""
+        """Refuse a precision that the device does not have."""
         if self.precision != "float32" and self.device == "cpu":
-            raise TiebreakError(f"precision {self.precision} is a GPU's (--device cuda); a CPU computes in float32")
+            raise TiebreakError(f"--precision {self.precision} requires --device cuda")
 
     @property
-    def place(self) -> str:
-        """Where training happens, as records name it."""
-        return place_of(self.device, self.precision)
+    def device_label(self) -> str:
+        """The device and its precision, as records name them."""
+        return device_label(self.device, self.precision)
 
     def processes(self) -> int:
         """How many worker processes to start."""
         if self.workers is not None:
             return self.workers
-        return len(os.sched_getaffinity(0)) if self.device == "cpu" else 1
+        return cores() if self.device == "cpu" else 1
 
 
 def missing(plan: Plan, store: Store) -> list[Run]:
-    """The runs without a result. A run that failed is tried again; one that diverged is a result."""
+    """The runs without a result. A run that failed is tried again; one that diverged has a result."""
     records = store.records()
 
     def has_result(identity: str, run: Run) -> bool:
-        record, finals = records.runs.get(identity), records.finals.get(identity, {})
-        if record is None or record.status == "failed":
+        ended, finals = records.runs.get(identity), records.finals.get(identity, {})
+        if ended is None or ended.status == "failed":
             return False
-        return record.status == "diverged" or all(evaluation_key(item) in finals for item in run.evaluations)
+        return ended.status == "diverged" or all(evaluation_key(item) in finals for item in run.evaluations)
 
     return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
 
 
-def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> int:
-    """Train what is missing and keep it. Returns how many runs were trained; `listen` hears every message."""
+@contextmanager
+def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
+    """A driver with one open store and one set of worker processes. `listen` gets every message."""
+    checksums = folder / CHECKSUMS_FILE
     with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
-        driver = _Driver(plan, folder, machine, store, pool, listen)
-        runs = missing(plan, store)
-        sweep(folder, store.checkpoints())
-        groups = cohorts(runs)
-        failed = driver.measure(groups)
-        ended = {message.record.identity for message in failed}
-        left = {key: some for key, some in groups.items() if some[0].identity not in ended}
-        strategies = driver.strategies(left)
-        jobs = [
-            driver.job(share, strategy)
-            for key, strategy in strategies.items()
-            for share in shares(left[key], strategy, driver.choice(key), machine.device, machine.processes())
-        ]
-        listen(driver.begun(groups, strategies, min(machine.processes(), len(jobs))))
-        for message in failed:
-            listen(message)
-        driver.work(jobs)
-    return len(runs)
+        save_checksums(checksums)
+        try:
+            yield Driver(plan, folder, machine, store, pool, listen)
+        finally:
+            checksums.unlink(missing_ok=True)
 
 
-def show_plan(study: Study, plan: Plan, folder: Path, machine: Machine, listen: Listener) -> None:
-    """Make the exhibits that are not there yet, of the runs that the report is about."""
-    with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
-        records = store.records()
-        wanted = to_show(Tally(study, plan, records))
-        new = {
-            identity: examples
-            for identity, examples in wanted.items()
-            if identity not in records.exhibits or (examples and "examples" not in records.exhibits[identity])
-        }
-        if new:
-            listen(Note(text=f"making exhibits of {len(new)} run{'s' if len(new) > 1 else ''}"))
-        driver = _Driver(plan, folder, machine, store, pool, listen)
-        driver.work([driver.job_to_show(plan.runs[identity], examples) for identity, examples in new.items()])
-
-
-class _Driver:
-    """One study at work: what is asked of the workers, and what becomes of their answers."""
+class Driver:
+    """One plan at work: makes the jobs, and stores and reports what the workers send."""
 
     def __init__(self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool, listen: Listener) -> None:
         self._plan, self._folder, self._machine = plan, folder, machine
         self._store, self._pool, self._listen = store, pool, listen
         self._choices = store.choices()
         self._states: dict[str, list[CheckpointRecord]] = {}  # by trajectory
-        for record in store.checkpoints():
-            self._states.setdefault(record.trajectory, []).append(record)
 
-    def choice(self, cohort: str) -> Choice | None:
-        """How the cohort was measured on this device, if it was."""
-        return self._choices.get((cohort, self._machine.place))
+    def train(self) -> int:
+        """Train the missing runs. Returns how many there were."""
+        runs = missing(self._plan, self._store)
+        remove_unrecorded(self._folder, self._store.checkpoints())
+        self._read_checkpoints()
+        groups = cohorts(runs)
+        failed = self._measure(groups)
+        ended = {message.record.identity for message in failed}
+        left = {key: some for key, some in groups.items() if some[0].identity not in ended}
+        names = cohort_names(left)
+        strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
+        device, processes = self._machine.device, self._machine.processes()
+        jobs = [
+            self._job(share, work="train", strategy=strategy)
+            for key, strategy in strategies.items()
+            for share in split_into_jobs(left[key], strategy, self._choice(key), device, processes)
+        ]
+        self._listen(self._started(groups, strategies, min(processes, len(jobs))))
+        for message in failed:
+            self._listen(message)
+        self._work(jobs)
+        return len(runs)
 
-    def measure(self, groups: Cohorts) -> list[RunEnded]:
+    def make_exhibits(self, study: Study) -> None:
+        """Make the exhibits that are missing, of the runs that the report shows."""
+        records = self._store.records()
+        new = {
+            identity: examples
+            for identity, examples in to_show(Tally(study, self._plan, records)).items()
+            if identity not in records.exhibits or (examples and "examples" not in records.exhibits[identity])
+        }
+        if new:
+            self._listen(Note(text=f"making exhibits of {len(new)} run{'s' if len(new) > 1 else ''}"))
+        self._read_checkpoints()
+        runs = self._plan.runs
+        self._work([self._job([runs[one]], work="exhibits", examples=tuple(some)) for one, some in new.items()])
+
+    def _choice(self, cohort: str) -> Choice | None:
+        """The strategy that was measured for the cohort on this device, if one was."""
+        return self._choices.get((cohort, self._machine.device_label))
+
+    def _measure(self, groups: Cohorts) -> list[RunEnded]:
         """Time the strategies of every cohort that needs it, one at a time, so that nothing disturbs the clock.
 
-        Returns the ends of runs whose design failed already here; they are stored, but not told yet.
+        Returns the ends of runs whose design raised: they are stored, but `listen` has not got them yet.
         """
-        wanted, names = self._machine.strategy, cohort_names(groups)
-        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self.choice(key), wanted)]
+        option, names = self._machine.strategy, cohort_names(groups)
+        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option)]
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
             )
         failed = []
-        for message in self._pool.run([self.job(groups[key], work="measure") for key in new], at_most=1):
-            keep(self._store, self._folder, message)
+        for message in self._pool.run([self._job(groups[key], work="measure") for key in new], at_most=1):
+            record(self._store, self._folder, message)
             if isinstance(message, RunEnded):
                 failed.append(message)
-            elif isinstance(message, Measured):
+            elif isinstance(message, StrategyMeasured):
                 key = message.choice.cohort
                 self._choices[key, message.choice.device] = message.choice
-                strategy = "fused" if wanted == "fused" and not message.choice.reason else message.choice.strategy
-                self._listen(Note(text=told(names[key], len(groups[key]), message.choice, strategy)))
+                strategy = "fused" if option == "fused" and not message.choice.reason else message.choice.strategy
+                self._listen(Note(text=describe_choice(names[key], len(groups[key]), message.choice, strategy)))
             else:
                 self._listen(message)
         return failed
 
-    def strategies(self, groups: Cohorts) -> dict[str, Strategy]:
-        """How every cohort is trained."""
-        names = cohort_names(groups)
-        return {key: strategy_for(names[key], self.choice(key), self._machine.strategy) for key in groups}
-
-    def begun(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> Begun:
-        """What is about to be trained."""
+    def _started(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> TrainingStarted:
         names = cohort_names(groups)
         runs = {}
         for key, some in groups.items():
             strategy = strategies.get(key, "loop")
             for run in some:
                 states = self._resumable(run)
-                runs[run.identity] = Starting(
+                runs[run.identity] = PendingRun(
                     label=run.label,
                     cohort=names[key],
                     trajectory=run.trajectory,
@@ -170,7 +175,7 @@ class _Driver:
                     cost=self._cost(key, strategy),
                 )
         batch = next((run.batch for run in self._plan.runs.values()), 1)
-        return Begun(
+        return TrainingStarted(
             runs=runs,
             steps=-(-self._plan.data.sizes["train"] // batch),
             stored=len(self._plan.runs) - len(runs),
@@ -178,20 +183,12 @@ class _Driver:
         )
 
     def _cost(self, key: str, strategy: Strategy) -> float:
-        """Milliseconds for a step of a run, as far as they were measured; for the others the mean of what is known."""
-        choice = self.choice(key)
+        """Milliseconds for a step of a run, if they were measured; else the mean over the cohorts that were."""
+        choice = self._choice(key)
         if choice is None:
             known = [each.fused_ms or each.loop_ms for each in self._choices.values()]
             return sum(known) / len(known) if known else 1.0
         return choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms
-
-    def job(self, runs: Sequence[Run], strategy: Strategy = "loop", work: Literal["train", "measure"] = "train") -> Job:
-        """Training, or timing, of runs of one cohort."""
-        return self._job(runs, work=work, strategy=strategy)
-
-    def job_to_show(self, run: Run, examples: Iterable[int]) -> Job:
-        """The exhibits of a finished run."""
-        return self._job([run], work="show", examples=tuple(examples))
 
     def _job(self, runs: Sequence[Run], **more: Any) -> Job:
         machine = self._machine
@@ -203,14 +200,20 @@ class _Driver:
             precision=machine.precision,
             designs_from=self._plan.designs_from,
             checkpoints=tuple(self._resumable(run) for run in runs),
+            checksums=str((self._folder / CHECKSUMS_FILE).resolve()),
             **more,
         )
+
+    def _read_checkpoints(self) -> None:
+        self._states = {}
+        for state in self._store.checkpoints():
+            self._states.setdefault(state.trajectory, []).append(state)
 
     def _resumable(self, run: Run) -> tuple[CheckpointRecord, ...]:
         return resumable(run, self._states.get(run.trajectory, []))
 
-    def work(self, jobs: Sequence[Job]) -> None:
-        """Have the jobs done; keep and tell what the workers say."""
+    def _work(self, jobs: Sequence[Job]) -> None:
+        """Have the jobs done; store and report what the workers send."""
         for message in self._pool.run(jobs):
-            keep(self._store, self._folder, message)
+            record(self._store, self._folder, message)
             self._listen(message)

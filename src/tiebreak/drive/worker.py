@@ -1,7 +1,7 @@
 """A worker process: jobs come in on standard input, messages go out on standard output, one JSON line each.
 
-`python -m tiebreak.drive.worker`. A process of its own rather than a fork: it needs nothing of the driver's memory, a
-script that calls `tiebreak.run` needs no `if __name__ == "__main__"`, and when the driver dies its pipe closes.
+`python -m tiebreak.drive.worker`. It is a new process, not a fork: it needs nothing of the driver's memory, a script
+that calls `tiebreak.run` needs no `if __name__ == "__main__"`, and its pipe closes when the driver dies.
 """
 
 from __future__ import annotations
@@ -9,72 +9,153 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TextIO
 
 import torch
 
-from tiebreak.drive.make_exhibits import show
-from tiebreak.drive.messages import Job, Message, Note, RunEnded, Stop, decode_job, encode
+from tiebreak.drive.make_exhibits import make_exhibits
+from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnded, decode_job, encode
 from tiebreak.drive.strategy import measure
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.record import RunRecord
-from tiebreak.train.cohort import train
+from tiebreak.results.record import CheckpointRecord, RunRecord, Strategy
+from tiebreak.train import checkpoint
+from tiebreak.train.fused.engine import Fused
+from tiebreak.train.loop import Loop
+from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
+from tiebreak.train.step import State
+from tiebreak.train.trainer import Engine, Trainer
 
-WORK: dict[str, Callable[[Job, Callable[[Message], None]], Iterator[Message]]] = {
-    "train": train,
-    "measure": lambda job, send: measure(job),
-    "show": lambda job, send: show(job),
-}
+Send = Callable[[Message], None]
 
 
-def work(job: Job, out: TextIO) -> None:
-    """Do one job. A design that raises is a failed run, told with the reason; what would stop every run is a Stop."""
+def do_job(job: Job, out: TextIO) -> None:
+    """Do one job and write its messages. An exception of a design ends runs; any other error ends the study."""
 
     def send(message: Message) -> None:
         out.write(encode(message) + "\n")
         out.flush()
 
     try:
-        for message in WORK[job.work](job, send):
+        for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
     except BrokenPipeError:
         raise
     except (TiebreakError, OSError) as error:
-        send(Stop(text=str(error)))
+        send(Abort(text=str(error)))
+
+
+def _probe(job: Job) -> Iterator[Message]:
+    """Measure strategies or make exhibits. A design that raises fails all runs of the job, or has no exhibits."""
+    runs = [Run.model_validate(content) for content in job.runs]
+    try:
+        yield from measure(job) if job.work == "measure" else make_exhibits(job)
+    except (TiebreakError, OSError):
+        raise
     except Exception as error:
-        for message in _failure(job, error):
-            send(message)
-
-
-def _failure(job: Job, error: Exception) -> Iterator[Message]:
-    """What a design's exception means: the runs failed, or a finished run cannot be shown."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
-    for content in job.runs:
-        run = Run.model_validate(content)
-        if job.work == "show":
-            yield Note(text=f"{run.label}: no exhibits: {reason}")
+        if job.work == "measure":
+            yield from _failed(runs, error)
         else:
-            record = RunRecord(
-                identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=reason
-            )
-            yield RunEnded(record=record)
+            yield Note(text=f"{runs[0].label}: no exhibits: {_reason(error)}")
+
+
+def train(job: Job, send: Send) -> Iterator[Message]:
+    """Train the job's runs to their end. Progress goes to `send` at once; records are yielded as they are made.
+
+    A group of runs that does not fit into memory is halved and continues from its last checkpoints. When a design
+    raises, those runs of the group fail that have not ended; other groups are not affected.
+    """
+    runs = [Run.model_validate(content) for content in job.runs]
+    states = job.checkpoints or ((),) * len(runs)
+    saved = {run.identity: list(each) for run, each in zip(runs, states, strict=True)}
+    ended: set[str] = set()
+    waiting = [runs] if job.strategy == "fused" else [[run] for run in reversed(runs)]
+    while waiting:
+        group = [run for run in waiting.pop() if run.identity not in ended]
+        if not group:
+            continue
+        try:
+            for message in _train_group(job, group, saved, waiting, send):
+                if isinstance(message, EpochDone):
+                    for record in message.checkpoints:
+                        saved[record.identity].insert(0, record)
+                elif isinstance(message, RunEnded):
+                    ended.add(message.record.identity)
+                yield message
+        except (TiebreakError, OSError):
+            raise
+        except Exception as error:
+            if out_of_memory(error) and len(group) > 1:
+                half = len(group) // 2
+                yield Note(text=f"out of memory with {len(group)} runs at once; continuing with {half} at a time")
+                waiting += [group[half:], group[:half]]
+            else:
+                yield from _failed([run for run in group if run.identity not in ended], error)
+        if job.device == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _train_group(
+    job: Job, runs: list[Run], saved: dict[str, list[CheckpointRecord]], waiting: list[list[Run]], send: Send
+) -> Iterator[Message]:
+    """Train runs together. If they are not equally far from their ends, they go back to `waiting`, in equal parts."""
+    group = make_group(job, runs)
+    for run, state in zip(runs, group.states, strict=True):
+        yield from _resume(job, saved[run.identity], state)
+    left = [run.epochs - state.epoch for run, state in zip(runs, group.states, strict=True)]
+    if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
+        waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
+        return
+    yield from Trainer(job, group, make_engine(group, job.strategy), send).train(left[0])
+
+
+def make_engine(group: RunGroup, strategy: Strategy) -> Engine:
+    """The engine that trains the group with a strategy."""
+    if strategy == "loop":
+        return Loop(group.task, group.network, group.runs[0], group.states[0])
+    return Fused(group.task, group.network, group.runs, group.states)
+
+
+def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:
+    """Load the furthest intact checkpoint into the state. A damaged one is reported once and not tried again."""
+    while records:
+        try:
+            checkpoint.restore(Path(job.folder), records[0], state)
+        except TiebreakError as error:
+            del records[0]
+            yield Note(text=f"{error}; {'using the one before it' if records else 'starting over'}")
+        else:
+            return
+
+
+def _failed(runs: Iterable[Run], error: Exception) -> Iterator[Message]:
+    """The end of runs whose design raised."""
+    for run in runs:
+        record = RunRecord(
+            identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=_reason(error)
+        )
+        yield RunEnded(record=record)
+
+
+def _reason(error: Exception) -> str:
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
 
 
 def main() -> None:
-    """Work until standard input ends."""
-    torch.set_num_threads(1)  # runs are parallel, one process per core; the count is part of bit-equal resuming
+    """Do jobs until standard input ends."""
+    torch.set_num_threads(1)  # runs are parallel, one process per core; bit-equal resuming needs the same count
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a design prints must not reach the message stream
     try:
         for line in sys.stdin:
-            work(decode_job(line), out)
+            do_job(decode_job(line), out)
             out.write("\n")  # an empty line: ready for the next job
             out.flush()
     except (BrokenPipeError, KeyboardInterrupt):
-        os._exit(1)  # the driver is gone; what it acknowledged is kept
+        os._exit(1)  # the driver is gone; everything that it acknowledged is stored
 
 
 if __name__ == "__main__":

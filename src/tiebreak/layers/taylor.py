@@ -15,7 +15,6 @@ zeros. Sums are kept in float32 at least, whatever the inputs (`taylor_forms.wid
 
 from __future__ import annotations
 
-import os
 import warnings
 from math import comb, factorial, prod
 from typing import Protocol
@@ -26,6 +25,7 @@ from torch import Tensor
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.layers import attention
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
+from tiebreak.system import total_memory
 
 FORMS = ("auto", "naive", "parallel", "chunked", "recurrent")
 _warned: set[str] = set()
@@ -277,13 +277,8 @@ def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: 
 
 
 def _check_fits(d: int, terms: int, needed: int, device: torch.device) -> None:
-    if device.type == "cuda":
-        there = torch.cuda.get_device_properties(device).total_memory
-    else:
-        try:
-            there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        except (AttributeError, ValueError):  # not known on this system
-            return
+    on_gpu = device.type == "cuda"
+    there = torch.cuda.get_device_properties(device).total_memory if on_gpu else total_memory()
     if needed > there:
         raise TiebreakError(
             f"the features of D = {d} with terms = {terms} ({feature_size(d, terms):,} for each token) take "

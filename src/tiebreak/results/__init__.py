@@ -1,1 +1,1 @@
-"""What runs leave behind, and where it is kept."""
+"""The results of runs, and the store that holds them."""

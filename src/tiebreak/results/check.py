@@ -1,4 +1,4 @@
-"""`tiebreak check`: does the folder hold what was written into it?"""
+"""`tiebreak check`: verifies the hashes of a results folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHECKPOINTS = "checkpoints"
 
 
 def check(folder: Path) -> tuple[int, list[str]]:
-    """How many hashes were compared, and a line for everything that is wrong."""
+    """How many hashes were compared, and a line for each problem."""
     problems: list[str] = []
     compared = 0
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from tiebreak.errors import TiebreakError
 
@@ -13,27 +14,28 @@ LOCK_FILE = ".lock"
 
 
 @contextmanager
-def locked(folder: Path, tell: Callable[[str], None]) -> Iterator[None]:
-    """Hold the folder. When another process has it, say so through `tell` and wait.
+def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
+    """Hold the folder, which is created if needed. If another process holds it, say so through `notify` and wait.
 
-    A folder that was made for this and is still empty when an error ends it goes again.
+    A folder that was created here and is still empty when an error occurs is removed again.
     """
     path, new = folder / LOCK_FILE, not folder.exists()
+    lock = FileLock(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = path.open("w")
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            notify(f"another tiebreak works in {folder}; waiting until it has finished")
+            lock.acquire()
     except OSError as error:
         raise TiebreakError(f"{path}: {error.strerror}; give a folder that can be written with --out") from None
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"another tiebreak works in {folder}; waiting until it has finished")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        try:
-            yield
-        except BaseException:
-            if new and list(folder.iterdir()) == [path]:  # nothing came of it
-                path.unlink()
-                folder.rmdir()
-            raise
+    try:
+        yield
+    except BaseException:
+        if new and list(folder.iterdir()) == [path]:
+            path.unlink()
+            folder.rmdir()
+        raise
+    finally:
+        lock.release()

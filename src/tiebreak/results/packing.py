@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import PlainSerializer, PlainValidator
 
 
 def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
@@ -22,3 +24,15 @@ def unpack(content: bytes) -> dict[str, Any]:
     """The arrays of `pack`; no pickle is ever loaded."""
     with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}
+
+
+def _to_text(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    return base64.b64encode(pack(arrays)).decode()
+
+
+def _from_text(value: Any) -> Any:
+    return unpack(base64.b64decode(value)) if isinstance(value, str) else value
+
+
+# Arrays by name. In a message they are the base64 text of `pack`.
+Arrays = Annotated[Mapping[str, npt.NDArray[Any]], PlainValidator(_from_text), PlainSerializer(_to_text)]

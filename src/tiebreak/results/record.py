@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-import numpy.typing as npt
+from tiebreak.results.packing import Arrays
 
 Status = Literal["done", "diverged", "failed"]
 Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
-Outcomes = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +42,7 @@ class FinalRecord:
     identity: str
     evaluation: str
     metrics: Mapping[str, float]
-    outcomes: Outcomes
+    outcomes: Arrays
     seconds: float
 
 
@@ -53,7 +52,7 @@ class ExhibitRecord:
 
     identity: str
     name: str
-    arrays: Mapping[str, npt.NDArray[Any]]
+    arrays: Arrays
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,17 +66,17 @@ class CheckpointRecord:
     sha256: str
 
 
-def place_of(device: str, precision: Precision) -> str:
-    """A device and how precisely it computes, as choices and provenance name it: times are of both."""
+def device_label(device: str, precision: Precision) -> str:
+    """The device, with the precision of its matrix products if that is not float32: a measured time belongs to both."""
     return device if precision == "float32" else f"{device}, {precision}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """How the runs of a cohort are trained on a device: measured once and kept, so that resuming changes nothing."""
+    """How the runs of a cohort are trained on a device: measured once and stored, so that resuming changes nothing."""
 
     cohort: str
-    device: str  # as `place_of` names it
+    device: str  # a `device_label`
     strategy: Strategy
     threads: int
     runs: int  # with how many the times were measured
@@ -89,7 +88,7 @@ class Choice:
 
 @dataclass(frozen=True, kw_only=True)
 class Records:
-    """Everything that a folder holds, as the readers (verdict, report, status) see it."""
+    """Everything in a results folder, as its readers (verdict, report, status) get it."""
 
     epochs: Mapping[str, Mapping[int, EpochRecord]]  # trajectory -> epoch -> record
     runs: Mapping[str, RunRecord]  # identity -> record

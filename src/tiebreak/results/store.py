@@ -1,7 +1,7 @@
 """The store: one SQLite file per results folder. One writer (the driver); readers never block it.
 
-WAL with synchronous=FULL and BEGIN IMMEDIATE: what a transaction acknowledged survives `kill -9` and a power cut. Every
-row of a record carries the sha256 of its content: a changed one is never used, and `tiebreak check` names it.
+WAL with synchronous=FULL and BEGIN IMMEDIATE: a committed transaction survives `kill -9` and a power cut. Every row of
+a record carries the sha256 of its content: a changed row is never used, and `tiebreak check` names it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS strategies (cohort TEXT, device TEXT, content TEXT, s
     PRIMARY KEY (cohort, device));
 """
 HASHED = ("epochs", "runs", "finals", "exhibits", "strategies")  # their last column is the hash of the others
-LATER = ("strategies",)  # joined schema 1 after folders had been written: a reader takes them as empty
+LATER = ("strategies",)  # added to schema 1 later: a reader takes them as empty where they do not exist
 
 
 def _hash(*parts: str | int | bytes) -> str:
@@ -62,7 +62,7 @@ class Store:
 
     @classmethod
     def create(cls, folder: Path) -> Store:
-        """The folder's store, made if it is not there, for the one writer."""
+        """The folder's store for its one writer; created if it does not exist."""
         path = folder / STORE_FILE
         with _readable(path):
             connection = _connect(path)
@@ -90,7 +90,7 @@ class Store:
         return cls(path, connection)
 
     def close(self) -> None:
-        """Release the file."""
+        """Close the file."""
         self._connection.close()
 
     @contextmanager
@@ -106,31 +106,31 @@ class Store:
                     self._connection.execute("ROLLBACK")
 
     def add_epoch(self, record: EpochRecord) -> None:
-        """Keep an epoch; one that is there already came from the same trajectory and is left as it is."""
+        """Store an epoch. One that is stored already stays: it came from the same trajectory."""
         content = json.dumps({"metrics": dict(record.metrics), "seconds": dict(record.seconds)})
         sha256 = _hash(record.trajectory, record.epoch, content)
         row = (record.trajectory, record.epoch, content, sha256)
         self._connection.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?, ?, ?)", row)
 
     def add_checkpoint(self, record: CheckpointRecord) -> None:
-        """Keep where a state lies."""
+        """Store where a checkpoint is."""
         row = (record.identity, record.trajectory, record.epoch, record.file, record.sha256)
         self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
 
     def drop_checkpoint(self, record: CheckpointRecord) -> None:
-        """Forget a state that is no longer needed."""
+        """Remove the row of a checkpoint that is no longer needed."""
         key = (record.identity, record.epoch)
         self._connection.execute("DELETE FROM checkpoints WHERE identity = ? AND epoch = ?", key)
 
     def add_run(self, record: RunRecord) -> None:
-        """Keep how a run ended; a run that failed and was tried again is replaced."""
+        """Store how a run ended. The record of an earlier, failed attempt is replaced."""
         fields = ("status", "epoch", "reason", "provenance")
         content = json.dumps({name: getattr(record, name) for name in fields})
         row = (record.identity, record.trajectory, content, _hash(record.identity, record.trajectory, content))
         self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", row)
 
     def add_final(self, record: FinalRecord) -> None:
-        """Keep one evaluation on the test split."""
+        """Store one evaluation on the test split."""
         content = json.dumps({"metrics": dict(record.metrics), "seconds": record.seconds})
         outcomes = pack(record.outcomes)
         sha256 = _hash(record.identity, record.evaluation, content, outcomes)
@@ -138,13 +138,13 @@ class Store:
         self._connection.execute("INSERT OR REPLACE INTO finals VALUES (?, ?, ?, ?, ?)", row)
 
     def add_exhibit(self, record: ExhibitRecord) -> None:
-        """Keep what a report shows of a run."""
+        """Store an exhibit of a run."""
         arrays = pack(record.arrays)
         row = (record.identity, record.name, arrays, _hash(record.identity, record.name, arrays))
         self._connection.execute("INSERT OR REPLACE INTO exhibits VALUES (?, ?, ?, ?)", row)
 
     def add_choice(self, choice: Choice) -> None:
-        """Keep how the runs of a cohort are trained on a device."""
+        """Store the strategy of a cohort on a device."""
         fields = asdict(choice)
         cohort, device = fields.pop("cohort"), fields.pop("device")
         content = json.dumps(fields)
@@ -152,21 +152,21 @@ class Store:
         self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
 
     def choices(self) -> dict[tuple[str, str], Choice]:
-        """How cohorts are trained, by cohort and device."""
+        """The strategies of cohorts, by cohort and device."""
         return {
             (cohort, device): Choice(cohort=cohort, device=device, **json.loads(content))
             for cohort, device, content in self._verified("strategies")
         }
 
     def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
-        """Every state that is kept, or those of some runs."""
+        """Every checkpoint, or those of some runs."""
         names = ("identity", "trajectory", "epoch", "file", "sha256")
         only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
         query = f"SELECT {', '.join(names)} FROM checkpoints {only} ORDER BY identity, epoch"
         return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in self._rows(query, identities or ())]
 
     def records(self) -> Records:
-        """Everything else, at one moment."""
+        """Everything else, as of one moment."""
         with self.transaction("DEFERRED"):
             rows = {table: self._verified(table) for table in HASHED if table != "strategies"}
             choices = self.choices()
@@ -193,7 +193,7 @@ class Store:
         return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in self._tables())
 
     def damage(self) -> list[str]:
-        """What is wrong with the stored rows: one line each, none when all is well."""
+        """The problems of the stored rows, one line each."""
         checked = [" ".join(row[0].split()) for row in self._rows("PRAGMA integrity_check")]
         found = [f"{self.path}: {line}" for line in checked if line != "ok"]
         for table in self._tables():
@@ -204,12 +204,12 @@ class Store:
         return found
 
     def _tables(self) -> list[str]:
-        """The tables whose rows carry a hash, without those that an older folder does not have yet."""
+        """The tables whose rows carry a hash, without those that an older folder does not have."""
         there = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return [table for table in HASHED if table in there or table not in LATER]
 
     def _verified(self, table: str) -> list[Any]:
-        """The rows of a table without their hashes, once these are found to be right."""
+        """The rows of a table without their hashes, which are checked."""
         rows = self._rows(f"SELECT * FROM {table} ORDER BY 1, 2") if table in self._tables() else []
         if any(_hash(*content) != sha256 for *content, sha256 in rows):
             raise TiebreakError(f"{self.path}: a damaged row in table {table}; `tiebreak check` names it")
@@ -222,13 +222,13 @@ class Store:
 
 def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-    connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, or nobody names it
+    connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, to be named
     return connection
 
 
 def _check_version(path: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, SCHEMA_VERSION):  # 0: just made
+    if version not in (0, SCHEMA_VERSION):  # 0: a new file
         raise TiebreakError(f"{path}: written by another version of Tiebreak (schema {version})")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from tiebreak.errors import TiebreakError
+from tiebreak.system import free_memory
 from tiebreak.theory.parts import Part
 
 NUMBER = 4  # bytes of one
@@ -147,11 +146,7 @@ def needed_bytes(part: Part, sizes: Mapping[str, int]) -> int:
 
 def free_bytes() -> int:
     """Memory that this machine has left."""
-    try:
-        found = re.search(r"^MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"), re.M)
-    except OSError:
-        found = None
-    return 1024 * int(found[1]) if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return free_memory()
 
 
 def check_fits(part: Part, sizes: Mapping[str, int], sweep: Sweep) -> None:

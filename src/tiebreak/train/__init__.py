@@ -1,1 +1,1 @@
-"""Training: one run is the program; everything here is a function of a run, its state and the data."""
+"""Training: functions of a run, its state and the data. They are written for one run; `fused` maps them over many."""

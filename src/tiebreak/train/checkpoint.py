@@ -1,4 +1,4 @@
-"""Checkpoints: a run's whole state in one safetensors file; a kill leaves the old one or the new one, never half."""
+"""Checkpoints: the complete state of a run in one safetensors file, which is replaced atomically."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ POSITION = "position"  # epochs and steps completed
 
 
 def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
-    """Write the state, whole or not at all. Returns where it is and its sha256."""
-    whose = {"run": f"{run.label} ({run.identity})"}  # one entry: safetensors writes several in no fixed order
-    # Copies, because safetensors refuses tensors that share memory (gradients kept in slots may) or have strides.
+    """Write the state to a file, completely or not at all. Returns its record."""
+    whose = {"run": f"{run.label} ({run.identity})"}  # one entry only: safetensors writes several in no fixed order
+    # Copies: safetensors refuses tensors that share memory (gradients in slots may) or are not contiguous.
     tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.tensors().items()}
     tensors[POSITION] = torch.tensor([state.epoch, state.steps])
     content = safetensors.torch.save(tensors, whose)
@@ -37,7 +37,7 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
 
 
 def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
-    """Fill `state` from a checkpoint. Raises TiebreakError when the file is not the one that was written."""
+    """Load a checkpoint into `state`. Raises TiebreakError if the file is not the one that was written."""
     path = folder / CHECKPOINTS / record.file
     try:
         content = path.read_bytes()

@@ -18,16 +18,16 @@ from tiebreak.tasks.interface import Split, Task, count, select
 
 Evaluation = tuple[dict[str, float], dict[str, npt.NDArray[Any]]]  # metrics, and an outcome per example
 
-PLAIN: Mapping[str, Scalar] = MappingProxyType({})  # evaluated as the task does without options
-BATCH = 500  # for evaluation only: it cannot change what is measured
-NUMBERS = 1 << 23  # of a batch, at most: a clip of half a minute has 220,000
+PLAIN: Mapping[str, Scalar] = MappingProxyType({})  # no options: the task's default evaluation
+BATCH = 500  # for evaluation only: it does not affect the metrics
+NUMBERS = 1 << 23  # in a batch, at most: a clip of half a minute has 220,000
 
 
 def evaluate(task: Task, network: nn.Module, split: Split, how: Mapping[str, Scalar] = PLAIN) -> Evaluation:
     """The metrics of a split and the outcome of each of its examples. The network is in evaluation mode afterwards.
 
-    Examples that have an order go one at a time; what the network carries from one to the next starts at zero, and what
-    it carried before is there again afterwards.
+    Examples that have an order are evaluated one at a time. The state that the network carries between them starts at
+    zero; the state that it carried before is restored afterwards.
     """
     network.eval()
     task = task.with_options(how)

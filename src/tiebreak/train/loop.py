@@ -1,4 +1,4 @@
-"""The specification: one run trained by a plain loop over steps."""
+"""The specification of training: one run, trained by a plain loop over its steps."""
 
 from __future__ import annotations
 
@@ -24,36 +24,37 @@ from tiebreak.train.optim import per_step, update
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, hyper_tensors, loss_and_gradient, start_pass
 
-TICK_SECONDS = 0.5  # how often progress is told
+TICK_SECONDS = 0.5  # how often progress is reported
 
-Tick = Callable[[float, int], None]  # told which share of the epoch is done, and how many steps that are
+Tick = Callable[[float, int], None]  # called with the share of the epoch that is done, and the steps that it took
 
 
 class Loop:
-    """One run with its network: an engine for `trainer`."""
+    """One run with its network: an engine for `trainer`. It changes the state in place."""
 
     def __init__(self, task: Task, network: nn.Module, run: Run, state: State) -> None:
         self._task, self._network, self._run, self._state = task, network, run, state
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
-        """Train the run's next epoch. Returns its mean training loss."""
-        return [train_epoch(self._task, self._network, self._run, self._state, split, tick)]
+        """Train the run's next epoch. Returns its mean training loss, over the losses before each update."""
+        losses = self._train_pass(split, tick)
+        self._state.epoch += 1
+        return [float(losses.mean())]
 
     def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
-        """Train on a split without its being an epoch. Returns the loss of every step, seen before its update."""
-        losses = train_pass(self._task, self._network, self._run, self._state, split, lambda share, steps: None)
-        return [losses.cpu().numpy()]
+        """One pass that does not advance the epoch counter. Returns the loss of every step, before its update."""
+        return [self._train_pass(split, lambda share, steps: None).cpu().numpy()]
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
         return [evaluate(self._task, self._network, split, how)]
 
     def finite(self) -> list[bool]:
-        """Whether all parameters are numbers."""
+        """Whether all parameters are finite."""
         return [all(bool(torch.isfinite(value).all()) for value in self._state.params.values())]
 
     def provenance(self) -> dict[str, str]:
-        """How precise the products are on a GPU."""
+        """The precision of matrix products on a GPU."""
         if not any(values.is_cuda for values in self._state.params.values()):
             return {}
         return {"precision": "TF32" if torch.backends.cuda.matmul.allow_tf32 else "float32, TF32 off"}
@@ -62,55 +63,47 @@ class Loop:
         """A loop needs no preparation."""
         return 0.0
 
+    def _train_pass(self, split: Split, tick: Tick) -> Tensor:
+        """Train on every example of a split once. Returns the losses of all steps."""
+        task, network, run, state = self._task, self._network, self._run, self._state
+        like = next(iter(state.params.values()))
+        batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch, shuffled=not task.ordered)
+        steps = len(batches.indices)
+        indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
+        layers = list(keyed(network).values())
+        keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
+        hypers = hyper_tensors(run, like)
+        course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs)
+        changing = per_step(run.optimiser.kind, hypers, course, state.steps)
 
-def train_epoch(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> float:
-    """Train epoch `state.epoch`, changing `state` in place. Returns the mean training loss, as seen while training."""
-    losses = train_pass(task, network, run, state, split, tick)
-    state.epoch += 1
-    return float(losses.mean())
-
-
-def train_pass(task: Task, network: nn.Module, run: Run, state: State, split: Split, tick: Tick) -> Tensor:
-    """Train on every example of a split once, changing `state` in place. Returns the losses of all steps."""
-    like = next(iter(state.params.values()))
-    batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch, shuffled=not task.ordered)
-    steps = len(batches.indices)
-    indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
-    layers = list(keyed(network).values())
-    keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
-    hypers = hyper_tensors(run, like)
-    course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs)
-    changing = per_step(run.optimiser.kind, hypers, course, state.steps)
-
-    network.train()
-    start_pass(run.optimiser.kind, network, state.buffers, state.slots)
-    renews = bool(renewing(network))
-    params = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
-    told = time.monotonic()
-    for step in range(steps):
-        batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
-        for number, layer in enumerate(layers):
-            layer.key.copy_(keys[step, number])
-        hypers |= {name: values[step] for name, values in changing.items()}
+        network.train()
+        start_pass(run.optimiser.kind, network, state.buffers, state.slots)
+        renews = bool(renewing(network))
+        params = [parameter for parameter in network.parameters() if parameter.requires_grad]
+        losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
+        reported = time.monotonic()
+        for step in range(steps):
+            batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
+            for number, layer in enumerate(layers):
+                layer.key.copy_(keys[step, number])
+            hypers |= {name: values[step] for name, values in changing.items()}
+            if renews:
+                weigh_rows(network, weights[step])
+            loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
+            self._update(gradient, hypers)
+            for name, values in fresh_buffers(network).items() if renews else ():
+                state.buffers[name].copy_(values)
+            losses[step] = loss
+            if time.monotonic() - reported > TICK_SECONDS:
+                reported = time.monotonic()
+                tick((step + 1) / steps, step + 1)
         if renews:
-            weigh_rows(network, weights[step])
-        loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
-        _apply(run, state, gradient, hypers)
-        for name, values in fresh_buffers(network).items() if renews else ():
-            state.buffers[name].copy_(values)
-        losses[step] = loss
-        if time.monotonic() - told > TICK_SECONDS:
-            told = time.monotonic()
-            tick((step + 1) / steps, step + 1)
-    if renews:
-        weigh_rows(network, None)
-    state.steps += steps
-    return losses
+            weigh_rows(network, None)
+        state.steps += steps
+        return losses
 
-
-def _apply(run: Run, state: State, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
-    """Update every parameter where it lies: the state's tensors share their memory with the network's."""
-    for (name, param), grad in zip(state.params.items(), gradient, strict=True):
-        slots = state.slots[name]
-        update(run.optimiser.kind, param, grad, slots, hypers, into=(param, slots))
+    def _update(self, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
+        """Update every parameter in place: the state's tensors share their memory with the network's."""
+        for (name, param), grad in zip(self._state.params.items(), gradient, strict=True):
+            slots = self._state.slots[name]
+            update(self._run.optimiser.kind, param, grad, slots, hypers, into=(param, slots))

@@ -1,9 +1,9 @@
 """Update rules as pure functions of one tensor: the numbers of torch.optim, hyper-parameters as tensors.
 
-p a parameter of any shape, g its gradient, slots the rule's memory for it, t the step count from 1. A hyper-parameter
-that is zero is absent from `hypers`, so that a rule costs only what it uses.
+p: a parameter of any shape; g: its gradient; slots: the rule's state for it; t: the step count from 1.
+A hyper-parameter that is zero is absent from `hypers`, so that a rule computes only what it needs.
 
-`sgd-summed` is SGD by somebody who zeroes gradients once a pass: p - lr (sum of all g of the pass + weight_decay p).
+`sgd-summed` is SGD that zeroes gradients only once a pass: p - lr (sum of all g of the pass + weight_decay p).
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from torch import Tensor
 Kind = Literal["sgd", "sgd-summed", "adam", "adamw"]
 Slots = dict[str, Tensor]
 
-OF_A_PASS = {"sgd-summed"}  # rules that forget everything when a pass over the data begins
+OF_A_PASS = {"sgd-summed"}  # rules whose slots are set to zero when a pass over the data begins
 
 
 def empty_slots(kind: Kind, param: Tensor, hypers: Mapping[str, Tensor]) -> Slots:
-    """The rule's memory of one parameter before the first step."""
+    """The slots of one parameter before the first step."""
     if kind == "sgd":
         return {"velocity": torch.zeros_like(param)} if "momentum" in hypers else {}
     if kind == "sgd-summed":
@@ -34,7 +34,7 @@ def empty_slots(kind: Kind, param: Tensor, hypers: Mapping[str, Tensor]) -> Slot
 def per_step(
     kind: Kind, hypers: Mapping[str, Tensor], factors: npt.NDArray[np.float64], first_step: int
 ) -> dict[str, Tensor]:
-    """What changes from step to step, for a stretch of S steps [S]: lr, and Adam's bias corrections 1 - beta^t."""
+    """What changes from step to step, for S steps [S]: lr, and Adam's bias corrections 1 - beta^t."""
     like = next(iter(hypers.values()))
     changing = {"lr": torch.from_numpy(factors).to(like) * hypers.get("lr", 0.0)}
     if kind in ("adam", "adamw"):
@@ -53,10 +53,10 @@ def update(
     hypers: Mapping[str, Tensor],
     into: tuple[Tensor, Slots] | None = None,
 ) -> tuple[Tensor, Slots]:
-    """The parameter and its memory after one step; the arguments are left as they were.
+    """The parameter and its slots after one step; the arguments are not changed.
 
-    `into` (which may be the parameter and the slots themselves) receives the result and saves the copies that a loop
-    would make. Everything is elementwise: hyper-parameters that broadcast against a stack of runs update all of them.
+    `into` (which may be the parameter and the slots themselves) receives the result, which saves a copy. Everything is
+    elementwise: hyper-parameters that broadcast against a stack of runs update all of them.
     """
     new, memory = into or (None, {})
     start = param
@@ -81,7 +81,7 @@ def _sgd(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], into: Slots) 
 
 def _adam(grad: Tensor, slots: Slots, hypers: Mapping[str, Tensor], into: Slots) -> tuple[Tensor, Slots]:
     """(m / bias1) / (sqrt(v / bias2) + eps), with m and v the running means of g and g^2."""
-    none = torch.zeros((), dtype=grad.dtype, device=grad.device)  # the decay of a mean that forgets all
+    none = torch.zeros((), dtype=grad.dtype, device=grad.device)  # a decay of zero: the mean is the last value
     mean = torch.lerp(grad, slots["mean"], hypers.get("beta1", none), out=into.get("mean"))
     square = torch.lerp(grad * grad, slots["square"], hypers.get("beta2", none), out=into.get("square"))
     scale = torch.sqrt(square / hypers["bias2"])

@@ -1,4 +1,4 @@
-"""The learning rate's course: a factor for every step, computed before the epoch begins."""
+"""The learning rate schedule: a factor for every step, computed before the epoch begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ def factors(schedule: Schedule, epoch: int, steps: int, epochs: int) -> npt.NDAr
     """The factors [steps] of epoch `epoch` (from 0) of `epochs`.
 
     All rise linearly from the floor to 1 over `warmup_epochs`. Then constant stays at 1; linear and cosine fall to the
-    floor over `decay_epochs` and stay there. The cosine moves at every step, the others once per epoch, as in R0.
+    floor over `decay_epochs` and stay there. The cosine changes at every step, the others once per epoch, as in
+    report R0.
     """
     if schedule.kind != "cosine":
         return np.full(steps, _at(schedule, float(epoch), epochs))

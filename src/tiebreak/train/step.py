@@ -1,6 +1,6 @@
 """One training step of one run as pure functions: the loss, and the update (optim.py).
 
-Nothing here knows how many runs there are. `loop` calls these for one run; that is the specification.
+These functions know one run only. `loop` calls them directly, which is the specification.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from tiebreak.train.optim import OF_A_PASS, Kind, Slots, empty_slots
 
 @dataclass
 class State:
-    """Everything that belongs to a run and changes: checkpointed whole. Tensors are the network's own."""
+    """Everything of a run that changes, and is saved in a checkpoint. The tensors are the network's own."""
 
     params: dict[str, Tensor]
     buffers: dict[str, Tensor]  # and parameters that are not trained
     slots: dict[str, Slots]  # parameter -> the update rule's memory of it
-    rates: dict[str, Tensor]  # dropout rates by buffer: they never change, and so are in no checkpoint
+    rates: dict[str, Tensor]  # dropout rates by buffer: constant, and so in no checkpoint
     epoch: int = 0  # epochs completed
     steps: int = 0  # steps completed
 
     def tensors(self) -> dict[str, Tensor]:
-        """All that changes, by name."""
+        """All tensors that change, by name."""
         found = {f"params.{name}": value for name, value in self.params.items()}
         found |= {f"buffers.{name}": value for name, value in self.buffers.items()}
         for name, slots in self.slots.items():
@@ -42,7 +42,7 @@ class State:
 
 
 def hyper_tensors(run: Run, like: Tensor) -> dict[str, Tensor]:
-    """The run's hyper-parameters as tensors; those that are zero or left to the design are absent."""
+    """The run's hyper-parameters as tensors, without those that are zero or left to the design."""
     given = {name: run.hypers[name] for name in HYPERS}
     return {name: torch.tensor(value, dtype=like.dtype, device=like.device) for name, value in given.items() if value}
 
@@ -69,14 +69,14 @@ def _is_rate(network: nn.Module, buffer: str) -> bool:
 
 
 def _set_by_step(network: nn.Module, buffer: str) -> bool:
-    """Whether a buffer is set anew at every step, and so is no state."""
+    """Whether a buffer is set at every step, and so is not part of the state."""
     layer, _, name = buffer.rpartition(".")
     owner = network.get_submodule(layer)
     return isinstance(owner, Keyed) or (isinstance(owner, BatchNorm) and name == "weights")
 
 
 def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], slots: Mapping[str, Slots]) -> None:
-    """Zero what begins anew with every pass over the data: carried states, and what some rules sum up. In place."""
+    """Set to zero, in place, what starts over with every pass over the data: carried states, and sums of some rules."""
     for name in carried(network):
         buffers[name].zero_()
     if kind in OF_A_PASS:
@@ -86,8 +86,8 @@ def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], sl
 
 
 @contextmanager
-def undone(states: Sequence[State]) -> Iterator[None]:
-    """What happens to the states inside is undone afterwards."""
+def rollback(states: Sequence[State]) -> Iterator[None]:
+    """Restore the states after the block to what they were before it."""
     before = [([values.clone() for values in state.tensors().values()], state.epoch, state.steps) for state in states]
     yield
     for state, (tensors, epoch, steps) in zip(states, before, strict=True):

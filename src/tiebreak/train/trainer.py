@@ -1,6 +1,6 @@
-"""Runs at the same epoch on their way to the end: records, checkpoints, divergence, whatever the strategy.
+"""Trains a group of runs to the end: clocks, epoch records, checkpoints, divergence, the final evaluation.
 
-How an epoch is trained and evaluated is the engine's: `loop` for one run, `fused` for many as one computation.
+The engine trains and evaluates the epochs: `loop` for one run, `fused` for many as one computation.
 """
 
 from __future__ import annotations
@@ -9,89 +9,71 @@ import math
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
 
 from tiebreak.drive.messages import EpochDone, Job, Message, Progress, RunEnded
 from tiebreak.plan.runs import Run, evaluation_key
 from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord, Status
 from tiebreak.study.registry import Scalar
-from tiebreak.tasks.interface import Online, Split, Task
+from tiebreak.tasks.interface import Online, Split
 from tiebreak.train import checkpoint
 from tiebreak.train.evaluate import PLAIN, Evaluation
 from tiebreak.train.loop import Tick
-from tiebreak.train.step import State, undone
+from tiebreak.train.run_group import RunGroup
+from tiebreak.train.step import rollback
 
-SAVE_SHARE = 0.05  # fused epochs can be short: at most this share of the time goes into checkpoints
+SAVE_SHARE = 0.05  # at most this share of the time goes into checkpoints: fused epochs can be short
 
 
 class Engine(Protocol):
-    """How runs are trained together, one epoch at a time. It changes the states that it was made with in place."""
+    """Trains a group of runs one epoch at a time. It changes the states that it was made with in place."""
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
-        """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
+        """Train the next epoch of every run. Returns their mean training losses, taken before each update."""
 
     def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
-        """Train every run on a split without its being an epoch. The losses of all steps, each seen before its update.
+        """One pass of every run that does not advance the epoch counter. The loss of every step, before its update.
 
-        The learning rate's course is that of the next epoch.
+        The learning rates are those of the next epoch.
         """
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
-        """Evaluate every run on a split, in the way that the evaluation's options say."""
+        """Evaluate every run on a split; `how` are the options of the evaluation."""
 
     def finite(self) -> list[bool]:
-        """Whether all parameters of each run are numbers."""
+        """Whether all parameters of each run are finite."""
 
     def provenance(self) -> dict[str, str]:
-        """How the numbers were made."""
+        """What the record of a run says about how its numbers were computed."""
 
     def setup_seconds(self) -> float:
-        """Seconds spent on tracing, compiling and capturing since the last call: a clock of its own."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """Runs that are trained together, with everything they are trained with."""
-
-    runs: list[Run]
-    task: Task
-    data: Any
-    network: nn.Module  # the first run's: all have the same structure
-    states: list[State]
-    device: torch.device
-
-    def split(self, name: str, evaluation: Mapping[str, Scalar]) -> Split:
-        """One split of the data on the device. The runs of a cohort have the same task options."""
-        tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
-        return {key: values.to(self.device) for key, values in tensors.items()}
+        """Seconds spent on tracing, compiling and capturing since the last call; not counted as training."""
 
 
 class Trainer:
-    """Runs at the same epoch on their way to the end."""
+    """Trains runs that are at the same epoch to the end, and reports what happens."""
 
-    def __init__(self, job: Job, work: Work, engine: Engine, send: Callable[[Message], None]) -> None:
-        self._job, self._work, self._engine, self._send = job, work, engine, send
-        self._alive = dict(enumerate(work.runs))
+    def __init__(self, job: Job, group: RunGroup, engine: Engine, send: Callable[[Message], None]) -> None:
+        self._job, self._group, self._engine, self._send = job, group, engine, send
+        self._alive = dict(enumerate(group.runs))
         self._seconds, self._steps = 0.0, 0  # of training, on its own clock
         self._saved_at, self._save_cost = time.perf_counter(), 0.0
 
     def train(self, epochs: int) -> Iterator[Message]:
         """The messages of all epochs and of every run's end."""
-        first = self._work.states[0].steps
-        train_split, val_split = self._work.split("train", {}), self._work.split("val", {})
+        first = self._group.states[0].steps
+        train_split, val_split = self._group.split("train", {}), self._group.split("val", {})
         for left in range(epochs, 0, -1):
             start = time.perf_counter()
             losses = self._engine.train_epoch(train_split, self._tick(start))
             seconds = self._clocks("train", start)
             self._seconds += seconds["train"]
-            self._steps = self._work.states[0].steps - first
+            self._steps = self._group.states[0].steps - first
             start = time.perf_counter()
             results = self._evaluate(val_split)
             for name, value in self._clocks("evaluate", start).items():
@@ -108,28 +90,28 @@ class Trainer:
 
     @property
     def _online(self) -> bool:
-        return isinstance(self._work.task, Online) and self._work.task.trains
+        return isinstance(self._group.task, Online) and self._group.task.trains
 
     def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
-        """Evaluate every run on a split. Where the task says that evaluation trains, it does.
+        """Evaluate every run on a split. With a task option, evaluation also trains (`Online.trains`).
 
-        On validation the parameters stay changed, and what is saved at the end of the epoch is what came of it. What
-        training on the test split changed is undone: a run's end is its last checkpoint, whatever it was evaluated on.
+        Training on validation changes the parameters that are saved with the epoch. Training on the test split is
+        rolled back, so that a run ends at its last checkpoint, whatever it was evaluated on.
         """
-        task = self._work.task
+        task = self._group.task
         if not (isinstance(task, Online) and task.trains):
             return self._engine.evaluate(split, how)
         bound = task.with_options(how)
         return [bound.score(task.seen(split, losses)) for losses in self._engine.train_on(split)]
 
     def _clocks(self, name: str, start: float) -> dict[str, float]:
-        """The seconds since `start`, those of tracing and compiling apart."""
+        """The seconds since `start`; those of tracing and compiling are listed separately."""
         setup = self._engine.setup_seconds()
         spent = {name: time.perf_counter() - start - setup}
         return {**spent, "compile": setup} if setup else spent
 
     def _tick(self, start: float) -> Tick:
-        began = self._work.states[0].epoch
+        began = self._group.states[0].epoch
 
         def tick(share: float, steps: int) -> None:
             rate = steps * len(self._alive) / (time.perf_counter() - start)
@@ -139,13 +121,13 @@ class Trainer:
         return tick
 
     def _diverged(self, values: dict[int, dict[str, float]]) -> Iterator[Message]:
-        """End the runs in which something stopped being a number; the others go on as if nothing had happened."""
+        """End the runs that have a metric or a parameter that is not finite; the others are not affected."""
         finite = self._engine.finite()
         for row, run in list(self._alive.items()):
-            wrong = _not_a_number(values[row]) or ("" if finite[row] else "parameters not finite")
+            wrong = _not_finite(values[row]) or ("" if finite[row] else "parameters not finite")
             if wrong:
                 del self._alive[row]
-                reason = f"epoch {self._work.states[row].epoch}: {wrong}"
+                reason = f"epoch {self._group.states[row].epoch}: {wrong}"
                 yield RunEnded(record=self._ended(row, run, "diverged", reason))
 
     def _epoch_done(self, values: dict[int, dict[str, float]], seconds: dict[str, float], *, last: bool) -> EpochDone:
@@ -153,27 +135,27 @@ class Trainer:
         pays = start - self._saved_at > self._save_cost / SAVE_SHARE
         if last or pays or self._job.strategy == "loop":
             folder = Path(self._job.folder)
-            checkpoints = [checkpoint.save(folder, run, self._work.states[row]) for row, run in self._alive.items()]
+            checkpoints = [checkpoint.save(folder, run, self._group.states[row]) for row, run in self._alive.items()]
             self._saved_at = time.perf_counter()
             self._save_cost = self._saved_at - start
         seconds["checkpoint"] = time.perf_counter() - start
         shares = {name: value / len(self._alive) for name, value in seconds.items()}
         records = [
             EpochRecord(
-                trajectory=run.trajectory, epoch=self._work.states[row].epoch, metrics=values[row], seconds=shares
+                trajectory=run.trajectory, epoch=self._group.states[row].epoch, metrics=values[row], seconds=shares
             )
             for row, run in self._alive.items()
         ]
         return EpochDone(records=tuple(records), checkpoints=tuple(checkpoints))
 
     def _finals(self) -> Iterator[Message]:
-        """The end of every run, evaluated on the test split in each way that it asks for."""
-        wanted = {evaluation_key(how): how for run in self._alive.values() for how in run.evaluations}
+        """The end of every run, with each of its evaluations on the test split."""
+        evaluations = {evaluation_key(how): how for run in self._alive.values() for how in run.evaluations}
         finals: dict[int, list[FinalRecord]] = {row: [] for row in self._alive}
-        for key, how in wanted.items():
+        for key, how in evaluations.items():
             start = time.perf_counter()
-            with undone(self._work.states if self._online else ()):
-                results = self._evaluate(self._work.split("test", how), how)
+            with rollback(self._group.states if self._online else ()):
+                results = self._evaluate(self._group.split("test", how), how)
             share = (time.perf_counter() - start) / len(self._alive)
             for row, run in self._alive.items():
                 if how in run.evaluations:
@@ -191,12 +173,12 @@ class Trainer:
             identity=run.identity,
             trajectory=run.trajectory,
             status=status,
-            epoch=self._work.states[row].epoch,
+            epoch=self._group.states[row].epoch,
             reason=reason,
             provenance={
-                "device": self._job.place,
+                "device": self._job.device_label,
                 "strategy": self._job.strategy,
-                "runs": str(len(self._work.runs)),
+                "runs": str(len(self._group.runs)),
                 "ms_per_step": f"{1000 * self._seconds / max(1, self._steps):.4g}",
                 "threads": str(torch.get_num_threads()),
                 "torch": torch.__version__,
@@ -207,7 +189,7 @@ class Trainer:
         )
 
 
-def _not_a_number(values: Mapping[str, float]) -> str:
-    """What stopped being a number, if anything did: that ends a run."""
+def _not_finite(values: Mapping[str, float]) -> str:
+    """The first metric that is not finite, if there is one."""
     wrong = [f"{name.replace('_', ' ')} {value:g}" for name, value in values.items() if not math.isfinite(value)]
     return wrong[0] if wrong else ""

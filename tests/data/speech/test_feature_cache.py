@@ -42,7 +42,8 @@ def clips(tmp_path: Path) -> list[Path]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.suffix or path.name for path in folder.iterdir())
+    """What lies in the cache, but for the lock, which is empty and stays."""
+    return sorted(path.suffix or path.name for path in folder.iterdir() if path.suffix != ".lock")
 
 
 def test_every_clip_has_its_features_in_order(clips: list[Path]) -> None:
@@ -188,13 +189,13 @@ def test_two_at_once_make_it_once(clips: list[Path]) -> None:
     assert calls == [(6, 6)]
 
 
-def test_no_two_hold_the_lock_though_each_removes_its_file(cache: Path) -> None:
+def test_no_two_hold_the_lock_at_once(cache: Path) -> None:
     """Each opening is a lock of its own, whether in a thread or in a process."""
     inside, most, entered = 0, 0, 0
 
     def work() -> None:
         nonlocal inside, most, entered
-        for _ in range(40):
+        for _ in range(5):
             with suppress(TiebreakError), _alone(RECIPE.path):
                 inside += 1
                 most = max(most, inside)
@@ -208,7 +209,7 @@ def test_no_two_hold_the_lock_though_each_removes_its_file(cache: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (most, entered) == (1, 240)
+    assert (most, entered) == (1, 30)
     assert names(cache) == []
 
 

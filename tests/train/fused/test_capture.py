@@ -14,7 +14,7 @@ from tiebreak.layers.stacked_conv import StackedConv2d, stack_convolutions
 from tiebreak.plan.runs import Run
 from tiebreak.train.fused.engine import Fused, Stack
 from tiebreak.train.fused.program import Traced
-from tiebreak.train.fused.step_inputs import epoch_feed, mapped
+from tiebreak.train.fused.step_inputs import epoch_inputs, mapped
 from tiebreak.train.fused.trace import leaves_of, make_outcomes, make_step
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
@@ -65,8 +65,8 @@ def test_a_captured_step_is_the_traced_one(data: Path, rule: dict[str, Any], com
     networks, states = begun(runs, data)
     stack_convolutions(networks[0].train())
     assert sum(isinstance(layer, StackedConv2d) for layer in networks[0].modules()) == 2
-    feed = mapped(epoch_feed(networks[0], runs, states, 56, torch.float32), lambda values: values.cuda())
-    row = mapped(feed, lambda values: values[0])
+    inputs = mapped(epoch_inputs(networks[0], runs, states, 56, torch.float32), lambda values: values.cuda())
+    row = mapped(inputs, lambda values: values[0])
     state = {**vars(Stack(states)), "total": torch.zeros(3, dtype=torch.float64, device="cuda")}
     decay = {"weight_decay": 0.01, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8} if rule is ADAM else {}
     shared = {
@@ -83,8 +83,8 @@ def test_a_captured_step_is_the_traced_one(data: Path, rule: dict[str, Any], com
     assert bool(captured._descents) is (rule is SGD)
     traced = Traced(step, other, shared, row)
     for number in range(7):  # single steps
-        assert captured.advance(feed, number, 1) == 1
-        traced.advance(feed, number, 1)
+        assert captured.advance(inputs, number, 1) == 1
+        traced.advance(inputs, number, 1)
         torch.cuda.synchronize()
         assert apart(state["params"], other["params"]) <= 1e-5
         assert apart(state["total"], other["total"]) <= 1e-5
@@ -97,10 +97,10 @@ def test_a_captured_step_is_the_traced_one(data: Path, rule: dict[str, Any], com
     one_by_one = Captured(step, alone, shared, row, steps=1, compiled=compiled)
     done, counts = 0, []
     while done < 7:
-        counts.append(captured.advance(feed, done, 7 - done))
+        counts.append(captured.advance(inputs, done, 7 - done))
         done += counts[-1]
     for number in range(7):
-        one_by_one.advance(feed, number, 1)
+        one_by_one.advance(inputs, number, 1)
     assert counts == [3, 3, 1]
     assert apart(state, alone) == 0.0  # however many steps a replay has
 

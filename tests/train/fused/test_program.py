@@ -15,45 +15,45 @@ def add(state: Any, shared: Any, row: Any) -> Tensor:
 
 
 def begun() -> tuple[Any, Any, Any]:
-    feed = {"x": torch.arange(12.0).view(4, 3), "more": {"y": torch.arange(4.0)}}
-    return {"total": torch.zeros(3)}, {"factor": torch.tensor([1.0, 10.0, 100.0])}, feed
+    inputs = {"x": torch.arange(12.0).view(4, 3), "more": {"y": torch.arange(4.0)}}
+    return {"total": torch.zeros(3)}, {"factor": torch.tensor([1.0, 10.0, 100.0])}, inputs
 
 
-def row(feed: Any, number: int) -> Any:
-    return {"x": feed["x"][number], "more": {"y": feed["more"]["y"][number]}}
+def row(inputs: Any, number: int) -> Any:
+    return {"x": inputs["x"][number], "more": {"y": inputs["more"]["y"][number]}}
 
 
 def test_on_a_cpu_a_program_is_traced_and_goes_step_by_step() -> None:
-    state, shared, feed = begun()
-    program = make_program(add, state, shared, row(feed, 0), steps=10, compiled=True)
+    state, shared, inputs = begun()
+    program = make_program(add, state, shared, row(inputs, 0), steps=10, compiled=True)
     assert isinstance(program, Traced)
     assert not state["total"].any()
     done = 0
     while done < 4:
-        done += program.advance(feed, done, 4 - done)
+        done += program.advance(inputs, done, 4 - done)
     assert done == 4
-    assert torch.equal(state["total"], feed["x"].sum(dim=0) * shared["factor"])
+    assert torch.equal(state["total"], inputs["x"].sum(dim=0) * shared["factor"])
 
 
 def test_a_call_returns_what_the_function_returns() -> None:
-    state, shared, feed = begun()
-    program = make_program(add, state, shared, row(feed, 0))
-    found = program.call(row(feed, 2))
+    state, shared, inputs = begun()
+    program = make_program(add, state, shared, row(inputs, 0))
+    found = program.call(row(inputs, 2))
     assert torch.equal(found, state["total"] + 2.0)
-    assert torch.equal(state["total"], feed["x"][2] * shared["factor"])
+    assert torch.equal(state["total"], inputs["x"][2] * shared["factor"])
 
 
 def test_a_program_sees_what_becomes_of_its_tensors() -> None:
-    state, shared, feed = begun()
-    program = make_program(add, state, shared, row(feed, 0))
+    state, shared, inputs = begun()
+    program = make_program(add, state, shared, row(inputs, 0))
     state["total"].fill_(5.0)
     shared["factor"].zero_()
-    program.advance(feed, 1, 1)
+    program.advance(inputs, 1, 1)
     assert torch.equal(state["total"], torch.full((3,), 5.0))
 
 
 def test_nothing_is_kept_for_a_gradient() -> None:
-    state, shared, feed = begun()
+    state, shared, inputs = begun()
     shared["factor"].requires_grad_()
-    program = make_program(add, state, shared, row(feed, 0))
-    assert not program.call(row(feed, 1)).requires_grad
+    program = make_program(add, state, shared, row(inputs, 0))
+    assert not program.call(row(inputs, 1)).requires_grad

@@ -14,7 +14,7 @@ from tiebreak.layers.dropout import Dropout, step_keys
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.train.fused import step_inputs as module
-from tiebreak.train.fused.step_inputs import epoch_feed, join, mapped
+from tiebreak.train.fused.step_inputs import epoch_inputs, join, mapped
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, initial_state
 
@@ -41,7 +41,7 @@ def states_of(runs: list[Run], network: nn.Module, places: list[tuple[int, int]]
 def test_every_run_is_at_its_own_place(run: Run, tmp_path: Path) -> None:
     network = network_of(run, tmp_path / "data")
     runs, places = seeds(run, 3, 4, 3), [(0, 0), (2, 26), (5, 65)]
-    found = epoch_feed(network, runs, states_of(runs, network, places), 97, torch.float64)
+    found = epoch_inputs(network, runs, states_of(runs, network, places), 97, torch.float64)
     assert found["indices"].shape == found["weights"].shape == (13, 3, 8)
     assert (found["indices"].dtype, found["weights"].dtype) == (torch.int64, torch.float64)
     assert set(found["buffers"]) == {"dropout.key"}
@@ -62,7 +62,7 @@ def test_every_run_is_at_its_own_place(run: Run, tmp_path: Path) -> None:
 def test_float32_is_rounded_as_in_a_loop(run: Run, tmp_path: Path) -> None:
     network = network_of(run, tmp_path / "data", torch.float32)
     runs = seeds(run, 0, 1)
-    found = epoch_feed(network, runs, states_of(runs, network, [(0, 0)] * 2), 20, torch.float32)
+    found = epoch_inputs(network, runs, states_of(runs, network, [(0, 0)] * 2), 20, torch.float32)
     assert found["weights"].dtype == found["changing"]["lr"].dtype == torch.float32
     batches = epoch_batches(1, 0, 20, 8)
     assert torch.equal(found["weights"][:, 1], torch.from_numpy(batches.weights).float())
@@ -78,7 +78,7 @@ def test_the_order_is_computed_once_for_each_seed(run: Run, tmp_path: Path, monk
     monkeypatch.setattr(module, "epoch_batches", counted)
     network = network_of(run, tmp_path / "data")
     runs = seeds(run, 5, 6, 5, 6, 5)
-    epoch_feed(network, runs, states_of(runs, network, [(0, 0)] * 5), 16, torch.float64)
+    epoch_inputs(network, runs, states_of(runs, network, [(0, 0)] * 5), 16, torch.float64)
     assert sorted(asked) == [5, 6]
 
 
@@ -86,7 +86,7 @@ def test_layers_are_found_at_every_depth_and_a_network_that_is_a_layer_too(run: 
     plain = run.model_copy(update={"optimiser": run.optimiser.model_copy(update={"kind": "sgd"})})
     nested = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Dropout(0.1), BatchNorm(2)), Dropout(0.2))
     state = initial_state(nested, plain)
-    found = epoch_feed(nested, [plain] * 2, [state] * 2, 16, torch.float32)
+    found = epoch_inputs(nested, [plain] * 2, [state] * 2, 16, torch.float32)
     assert set(found["buffers"]) == {"1.0.key", "2.key", "1.1.weights"}
     assert set(found["changing"]) == {"lr"}
     assert torch.equal(found["buffers"]["1.1.weights"], found["weights"])

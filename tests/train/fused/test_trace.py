@@ -13,7 +13,7 @@ from support.small_study import network_of, one_run, one_thread, split_of, write
 from tiebreak import catalog
 from tiebreak.plan.runs import Run
 from tiebreak.train.fused.engine import Stack
-from tiebreak.train.fused.step_inputs import epoch_feed, mapped
+from tiebreak.train.fused.step_inputs import epoch_inputs, mapped
 from tiebreak.train.fused.trace import gather, leaves_of, make_outcomes, make_step, trace
 from tiebreak.train.step import initial_state
 
@@ -72,23 +72,23 @@ def problem(run: Run, folder: Path, count: int = 3) -> tuple[nn.Module, Any, Any
     runs = [run.model_copy(update={"seed": seed}) for seed in range(count)]
     networks = [network_of(each, folder) for each in runs]
     states = [initial_state(*each) for each in zip(networks, runs, strict=True)]
-    feed = epoch_feed(networks[0], runs, states, 96, torch.float64)
+    inputs = epoch_inputs(networks[0], runs, states, 96, torch.float64)
     state = {**vars(Stack(states)), "total": torch.zeros(count, dtype=torch.float64)}
     hypers = {"momentum": torch.full((count,), 0.9, dtype=torch.float64)}
     rates = {"dropout.rate": torch.full((count,), 0.5, dtype=torch.float64)}
     shared = {"split": split_of(run, folder, "train"), "hypers": hypers, "rates": rates}
-    return networks[0], state, shared, feed
+    return networks[0], state, shared, inputs
 
 
 def test_a_traced_step_is_the_step(run: Run, tmp_path: Path) -> None:
-    network, state, shared, feed = problem(run, tmp_path / "data")
+    network, state, shared, inputs = problem(run, tmp_path / "data")
     step = make_step(TASK, network.train(), "sgd")
     other = mapped(state, torch.clone)
-    step(mapped(state, torch.clone), shared, mapped(feed, lambda values: values[0]))  # fills what layers cache
-    traced = trace(step, state, shared, mapped(feed, lambda values: values[0]))
+    step(mapped(state, torch.clone), shared, mapped(inputs, lambda values: values[0]))  # fills what layers cache
+    traced = trace(step, state, shared, mapped(inputs, lambda values: values[0]))
     assert not state["total"].any()
     for number in range(3):
-        row = mapped(feed, operator.itemgetter(number))
+        row = mapped(inputs, operator.itemgetter(number))
         step(other, shared, row)
         with torch.no_grad():
             traced(leaves_of(state, shared, row))

@@ -13,18 +13,17 @@ the training clips.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from tiebreak import files
@@ -33,6 +32,7 @@ from tiebreak.data.speech import audio, espeak
 from tiebreak.data.speech.espeak import Utterance
 from tiebreak.data.speech.mel import FFT, HOP, MELS, log_mel
 from tiebreak.errors import TiebreakError
+from tiebreak.system import cores
 from tiebreak.text import printable
 
 Clip = Path | Utterance  # a sound file, or what eSpeak NG shall say
@@ -92,7 +92,7 @@ def open_bank(
             again = _opened(recipe, len(clips))  # another process may have made it meanwhile
             if isinstance(again, Bank):
                 return again
-            _build(recipe, clips, train, progress, workers or os.cpu_count() or 1)
+            _build(recipe, clips, train, progress, workers or cores())
     except OSError as error:
         raise TiebreakError(
             f"{recipe.path.parent}: cannot be written: {error.strerror or error}; make room, or set TIEBREAK_CACHE"
@@ -129,31 +129,10 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes these features; the others wait for it. The lock file goes when it ends.
-
-    Whoever removes it still holds it, and a lock counts only if its file is still the one at the path: who waited for
-    a file that is gone by now opens the path again. So no two hold locks of different files.
-    """
+    """Only one process at a time makes these features; the others wait for it. The empty lock file stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_suffix(".lock")
-    while True:
-        with lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_at(file, lock):
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # a file that stays harms nobody
-                    lock.unlink()
-            return
-
-
-def _is_at(file: IO[Any], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+    with FileLock(path.with_suffix(".lock")):
+        yield
 
 
 def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress | None, workers: int) -> None:

@@ -1,7 +1,7 @@
-"""A program on a GPU: traced, its products rewritten, compiled, and several steps captured in a CUDA graph.
+"""A program on a GPU: traced, its products rewritten, compiled, and several steps captured as a CUDA graph.
 
-A step of small networks is over in less time than Python needs to launch its kernels; replaying a graph launches them
-all at once. What a step brings is copied into fixed places before a replay.
+A step of a small network takes less time than Python needs to launch its kernels; replaying a graph launches them
+all at once. The inputs of the steps are copied to fixed addresses before a replay.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from torch.utils import _pytree as pytree
 
 from tiebreak.layers.kernels.product import descend
 from tiebreak.train.fused.rewrite import rewrite
-from tiebreak.train.fused.step_inputs import Feed
+from tiebreak.train.fused.step_inputs import StepInputs
 from tiebreak.train.fused.trace import Function, leaves_of, trace
 
 ALIGNED = 16  # elements: the compiler assumes that its inputs start at multiples of 16 bytes
 
 
 class Captured:
-    """A `Program` for CUDA that runs `steps` steps at once where so many are left."""
+    """A `Program` for CUDA. One replay runs `steps` steps, or a single one if fewer are left."""
 
     def __init__(
         self,
         function: Function,
         state: Mapping[str, Any],
         shared: Mapping[str, Any],
-        row: Feed,
+        row: StepInputs,
         *,
         steps: int,
         compiled: bool,
@@ -42,18 +42,18 @@ class Captured:
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = torch._inductor.compile(traced.graph, inputs) if compiled else traced.graph
-        self._pool: Any = torch.cuda.graph_pool_handle()  # its graphs never run at once: they share their memory
+        self._pool: Any = torch.cuda.graph_pool_handle()  # shared: its graphs never run at the same time
         self._graphs = {count: self._capture(count) for count in (steps, 1)}
 
-    def advance(self, feed: Feed, first: int, steps: int) -> int:
-        """Run as many steps as one replay has."""
+    def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
+        """Run the steps of one replay."""
         count = self._steps if steps >= self._steps else 1
-        for window, values in zip(self._windows, leaves_of(feed), strict=True):
+        for window, values in zip(self._windows, leaves_of(inputs), strict=True):
             window[:count].copy_(values[first : first + count])
         self._replay(count)
         return count
 
-    def call(self, row: Feed) -> Any:
+    def call(self, row: StepInputs) -> Any:
         """Run one step and return what the function returns; the next call overwrites it."""
         for window, values in zip(self._windows, leaves_of(row), strict=True):
             window[0].copy_(values)
@@ -65,7 +65,7 @@ class Captured:
         return results
 
     def _capture(self, count: int) -> tuple[torch.cuda.CUDAGraph, list[Tensor]]:
-        """Capture `count` steps. The steps before it, in which everything is compiled, are undone."""
+        """Capture `count` steps. The warm-up steps before it, which compile everything, are undone."""
         saved = [values.clone() for values in self._state]
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
@@ -92,6 +92,6 @@ class Captured:
 
 
 def _window(values: Tensor, steps: int) -> Tensor:
-    """Room for the rows [steps, ...] of a feed, each starting at an aligned place."""
+    """Memory for the rows [steps, ...] of the inputs, each starting at an aligned address."""
     size = -(-values.numel() // ALIGNED) * ALIGNED
     return values.new_zeros(steps, size)[:, : values.numel()].view(steps, *values.shape)

@@ -1,8 +1,8 @@
 """Many runs as one computation: `vmap` over the loss and update that `loop` uses, on stacked states.
 
 The runs of a cohort differ in numbers only (seed, learning rate, ...). Their states are stacked, one tensor [n, ...]
-for each of a run's tensors, and each run's own state becomes a view of the stack, so that checkpoints neither know nor
-care. A lone run is padded to two: with a run axis of one the kernels round differently.
+for each of a run's tensors, and each run's own state becomes a view of the stack, so that checkpoints need not know of
+it. A single run is padded to two: with a run axis of one the kernels round differently.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, at_once
 from tiebreak.train.fused.program import Program, make_program
-from tiebreak.train.fused.step_inputs import Feed, epoch_feed, mapped
+from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
 from tiebreak.train.fused.trace import make_outcomes, make_step
 from tiebreak.train.loop import TICK_SECONDS, Tick
 from tiebreak.train.step import State, hyper_tensors, start_pass
 
-STEPS = 10  # in one replay of a CUDA graph: with more, little is gained
-COMPILED = 10_000  # steps from which on the seconds of compiling should be won back: an estimate
+STEPS = 10  # in one replay of a CUDA graph; more gain little
+COMPILED = 10_000  # steps from which on compiling should pay: an estimate
 PRECISION = "float32, matrix products as three TF32 products"
 REDUCED = "TF32 for large matrix products, the others as three TF32 products"
 EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
 
 
 class Fused:
-    """A cohort's runs as an engine for `trainer`."""
+    """The runs of a cohort as one computation: an engine for `trainer`."""
 
     def __init__(
         self,
@@ -59,30 +59,34 @@ class Fused:
         if self._device.type == "cuda":
             stack_convolutions(network)
         self._stack = Stack(self._states)
-        # What an evaluation carries from one example to the next: apart from what training carries.
+        # The state that an evaluation carries from one example to the next; training has its own.
         self._carried = {name: torch.zeros_like(self._stack.buffers[name]) for name in carried(network)}
         self._hypers = _stacked_hypers(self._runs, first)
         self._rates = _stacked_rates(self._states)
         self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
-        self._training: dict[int, tuple[Split, Program]] = {}  # by the split's id, which lives as long as this does
+        self._training: dict[
+            int, tuple[Split, Program]
+        ] = {}  # by the split's id; the split is kept, so that the id stays its own
         self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
         self._compiled = compiled  # on a GPU; None: where it pays
-        self._next: tuple[tuple[int, int], Feed] | None = None  # the next epoch's feed and its place, if there already
+        self._next: tuple[tuple[int, int], StepInputs] | None = (
+            None  # the next epoch's inputs, if computed already, for this many examples and steps done
+        )
         self._setup = 0.0
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
-        """Train the next epoch of every run. Returns each run's mean training loss, as seen while training."""
+        """Train the next epoch of every run. Returns their mean training losses, taken before each update."""
         before = self._states[0].steps
         totals = self._train_pass(split, tick, STEPS)
         for state in self._states:
             state.epoch += 1
         if self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
-            examples = count(self._task, split)  # while the GPU still works on what it was given
-            self._next = (examples, self._states[0].steps), self._feed(examples)
+            examples = count(self._task, split)  # computed while the GPU still works
+            self._next = (examples, self._states[0].steps), self._epoch_inputs(examples)
         return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
 
     def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
-        """Train on a split without its being an epoch. Returns the loss of every step, seen before its update."""
+        """One pass that does not advance the epoch counter. Returns the loss of every step, before its update."""
         totals = torch.stack(self._train_pass(split, lambda share, steps: None, 1)).cpu().numpy()
         losses = np.diff(totals, axis=0, prepend=0.0)
         return [losses[:, row] for row in range(self._real)]
@@ -92,20 +96,20 @@ class Fused:
         examples = count(self._task, split)
         ready, self._next = self._next, None
         place = examples, self._states[0].steps
-        feed = ready[1] if ready is not None and ready[0] == place else self._feed(examples)
-        feed = mapped(feed, lambda values: values.to(self._device))
+        inputs = ready[1] if ready is not None and ready[0] == place else self._epoch_inputs(examples)
+        inputs = mapped(inputs, lambda values: values.to(self._device))
         self._network.train()
-        program = self._training_program(split, feed, stride)
+        program = self._training_program(split, inputs, stride)
         start_pass(self._runs[0].optimiser.kind, self._network, self._stack.buffers, self._stack.slots)
         self._total.zero_()
-        steps, done, told = len(feed["indices"]), 0, time.monotonic()
+        steps, done, reported = len(inputs["indices"]), 0, time.monotonic()
         totals = []
         while done < steps:
-            done += program.advance(feed, done, steps - done)
+            done += program.advance(inputs, done, steps - done)
             totals.append(self._total.clone())
-            if time.monotonic() - told > TICK_SECONDS:
+            if time.monotonic() - reported > TICK_SECONDS:
                 self._wait()
-                told = time.monotonic()
+                reported = time.monotonic()
                 tick(done / steps, done)
         for state in self._states:
             state.steps += steps
@@ -114,9 +118,8 @@ class Fused:
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it.
 
-        The size is the same for all splits that are not smaller, so that one program serves them.
-
-        Examples that have an order go one at a time, and what is carried from one to the next starts at zero.
+        All splits that are large enough have parts of the same size, so that one program serves them. Examples that
+        have an order are evaluated one at a time; the state that is carried between them starts at zero.
         """
         self._network.eval()
         task = self._task.with_options(how)
@@ -137,12 +140,12 @@ class Fused:
         return [task.score(outcomes) for outcomes in each]
 
     def finite(self) -> list[bool]:
-        """Whether all parameters of each run are numbers."""
+        """Whether all parameters of each run are finite."""
         flags = [torch.isfinite(values).flatten(1).all(dim=1) for values in self._stack.params.values()]
         return torch.stack(flags).all(dim=0).tolist()[: self._real]
 
     def provenance(self) -> dict[str, str]:
-        """How precise the products are on a GPU."""
+        """The precision of matrix products on a GPU."""
         if self._device.type == "cpu":
             return {}
         precision = REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
@@ -153,17 +156,17 @@ class Fused:
         spent, self._setup = self._setup, 0.0
         return spent
 
-    def _training_program(self, split: Split, feed: Feed, stride: int) -> Program:
+    def _training_program(self, split: Split, inputs: StepInputs, stride: int) -> Program:
         if id(split) not in self._training:
             start = time.perf_counter()
             step = make_step(self._task, self._network, self._runs[0].optimiser.kind)
-            row = mapped(feed, lambda values: values[0])
+            row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             step(two[0], {**two[1], "split": split}, two[2])  # fills caches; raises here if the design cannot be fused
-            steps = len(feed["indices"])
-            if self._compiled is None:  # a function of the whole run, so that a resumed one decides alike
+            steps = len(inputs["indices"])
+            if self._compiled is None:  # decided by the whole run, so that a resumed one decides the same
                 self._compiled = steps * self._runs[0].epochs >= COMPILED
             shared = {**own, "split": split}
             program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=self._compiled)
@@ -181,10 +184,10 @@ class Fused:
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
 
-    def _feed(self, examples: int) -> Feed:
+    def _epoch_inputs(self, examples: int) -> StepInputs:
         dtype = next(iter(self._stack.params.values())).dtype
         shuffled = not self._task.ordered
-        return epoch_feed(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+        return epoch_inputs(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
@@ -201,7 +204,7 @@ class Stack:
 
 
 def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Stack tensors by name. A run without a tensor that others have (a momentum of 0) gets zeros, seen by nobody."""
+    """Stack tensors by name. A run without a tensor that others have (a momentum of 0) gets zeros."""
     names = {name: values for tensors in reversed(each) for name, values in tensors.items()}
     stacks = {}
     for name, like in names.items():
@@ -224,7 +227,7 @@ def _copied(state: State) -> State:
 
 
 def _stacked_hypers(runs: Sequence[Run], like: Tensor) -> dict[str, Tensor]:
-    """Hyper-parameters [n] of those that any run uses; what changes from step to step comes with the feed."""
+    """The hyper-parameters [n] that any run uses; those that change from step to step are among the step inputs."""
     each = [hyper_tensors(run, like) for run in runs]
     names = dict.fromkeys(name for hypers in each for name in hypers if name not in ("lr", "dropout"))
     return {name: torch.stack([hypers.get(name, like.new_zeros(())) for hypers in each]) for name in names}

@@ -1,4 +1,4 @@
-"""A traced function of a state, of what is shared and of what each step brings, ready to run on its device."""
+"""A traced function of a state, shared tensors and the inputs of one step, ready to run on its device."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any, Protocol
 
 import torch
 
-from tiebreak.train.fused.step_inputs import Feed, mapped
+from tiebreak.train.fused.step_inputs import StepInputs, mapped
 from tiebreak.train.fused.trace import Function, leaves_of, trace
 
 
 class Program(Protocol):
-    """A function called with the same tensors again and again, and with a new row each time."""
+    """A function that is called with the same state and shared tensors each time, and with a new row of inputs."""
 
-    def advance(self, feed: Feed, first: int, steps: int) -> int:
-        """Run some of the steps from row `first` of the feed on, at most `steps`. Returns how many were run."""
+    def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
+        """Run some of the steps, at most `steps`, starting at row `first` of the inputs. Returns how many were run."""
 
-    def call(self, row: Feed) -> Any:
+    def call(self, row: StepInputs) -> Any:
         """Run one step and return what the function returns."""
 
 
@@ -25,12 +25,12 @@ def make_program(
     function: Function,
     state: Mapping[str, Any],
     shared: Mapping[str, Any],
-    row: Feed,
+    row: StepInputs,
     *,
     steps: int = 1,
     compiled: bool = False,
 ) -> Program:
-    """The function, traced for tensors of these shapes. On a GPU it is captured, `steps` of it at once."""
+    """The function, traced for tensors of these shapes. On a GPU, `steps` calls are captured as one CUDA graph."""
     if leaves_of(row)[0].is_cuda:
         from tiebreak.train.fused.capture import Captured
 
@@ -41,16 +41,18 @@ def make_program(
 class Traced:
     """The traced operations, called one by one from Python."""
 
-    def __init__(self, function: Function, state: Mapping[str, Any], shared: Mapping[str, Any], row: Feed) -> None:
+    def __init__(
+        self, function: Function, state: Mapping[str, Any], shared: Mapping[str, Any], row: StepInputs
+    ) -> None:
         self._leaves = leaves_of(state, shared)
         self._trace = trace(function, state, shared, row)
 
-    def advance(self, feed: Feed, first: int, steps: int) -> int:
+    def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run one step."""
-        self.call(mapped(feed, lambda values: values[first]))
+        self.call(mapped(inputs, lambda values: values[first]))
         return 1
 
-    def call(self, row: Feed) -> Any:
+    def call(self, row: StepInputs) -> Any:
         """Run one step and return what the function returns."""
         with torch.no_grad():
             return self._trace([*self._leaves, *leaves_of(row)])

@@ -1,4 +1,4 @@
-"""How a traced graph comes to use our product on a GPU, and to take plain SGD steps without storing the gradient."""
+"""Makes a traced graph use our matrix product on a GPU, and do plain SGD updates without storing the gradient."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ aten = torch.ops.aten
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.expand.default, aten.permute.default)
 
 
-# Multiplications of one run's product from which on the library's kernel, where it may use TF32, is the faster one by
-# far (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.22 ms, ours 0.84). Between 1e7 and 1e8 neither was measured.
+# From this many multiplications in one run's product on, the library's kernel is much faster if it may use TF32
+# (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.22 ms, ours 0.84). Between 1e7 and 1e8 nothing was measured.
 LARGE = 1 << 26
 
 
 @dataclass(frozen=True)
 class Descent:
-    """An update that is left to `descend`: which input is the parameter, which outputs a, b and rate begin at."""
+    """An update that `descend` does instead: which input is the parameter, where the outputs a, b and rate begin."""
 
     param: int
     first: int
 
 
 def rewrite(graph: GraphModule) -> list[Descent]:
-    """Have a traced graph use our product. SGD steps along a product are taken out; their factors come out last.
+    """Replace batched products by ours. SGD updates along a product are removed; their factors become the last outputs.
 
-    Where TF32 is allowed, large products are left to the library.
+    If TF32 is allowed, large products are left to the library.
     """
     nodes = graph.graph
     inputs = [node for node in nodes.nodes if node.op == "placeholder"]
@@ -73,14 +73,14 @@ def _product_of(gradient: Node) -> Node | None:
 
 
 def _ours(product: Node) -> bool:
-    """Whether a batched product is for our kernel."""
+    """Whether our kernel computes this batched product."""
     (_, rows, columns), inner = product.meta["val"].shape, product.args[0].meta["val"].shape[2]  # type: ignore[union-attr]
     large = rows * columns * inner >= LARGE and torch.backends.cuda.matmul.allow_tf32
     return product.meta["val"].dtype == torch.float32 and not large
 
 
 def _same_layout(param: Node, gradient: Node, found: Node) -> bool:
-    """Whether the parameter's memory, read as the product's shape, is the product (the views between cancel out)."""
+    """Whether parameter and product have the same memory layout, so that the views between them cancel out."""
     value, view = found.meta["val"], gradient.meta["val"]
     return bool(
         param.meta["val"].is_contiguous()

@@ -1,4 +1,4 @@
-"""What an epoch's steps bring: which examples, their weights, dropout keys, learning rates. One row per step."""
+"""The inputs of every step of an epoch: examples and their weights, dropout keys, learning rates. One row a step."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tiebreak.train.optim import per_step
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, hyper_tensors
 
-Feed = Mapping[str, Any]  # tensors [S, n, ...], or such mappings
+StepInputs = Mapping[str, Any]  # tensors [S, n, ...], or such mappings
 
 
-def epoch_feed(
+def epoch_inputs(
     network: nn.Module,
     runs: Sequence[Run],
     states: Sequence[State],
@@ -28,10 +28,10 @@ def epoch_feed(
     dtype: torch.dtype,
     *,
     shuffled: bool = True,
-) -> Feed:
-    """The next epoch of n runs, each at its own place: indices and weights [S, n, B], the rest [S, n], on the CPU.
+) -> StepInputs:
+    """The inputs of the next epoch of n runs: indices and weights [S, n, B], the rest [S, n], on the CPU.
 
-    Computed with the functions that `loop` uses, run by run; the order of the data is computed once for each seed.
+    Computed run by run with the functions that `loop` uses; the order of the data once for each seed.
     """
     like = torch.zeros((), dtype=dtype)
     places = [(run.seed, state.epoch, state.steps) for run, state in zip(runs, states, strict=True)]
@@ -68,8 +68,8 @@ def join(layer: str, name: str) -> str:
     return f"{layer}.{name}" if layer else name
 
 
-def mapped(feed: Any, function: Callable[[Tensor], Tensor]) -> Any:
+def mapped(tree: Any, function: Callable[[Tensor], Tensor]) -> Any:
     """The same structure with every tensor replaced."""
-    if isinstance(feed, Tensor):
-        return function(feed)
-    return {name: mapped(value, function) for name, value in feed.items()}
+    if isinstance(tree, Tensor):
+        return function(tree)
+    return {name: mapped(value, function) for name, value in tree.items()}

@@ -1,8 +1,8 @@
-"""A step of many runs written down as one graph of tensor operations.
+"""A step of many runs, traced as one graph of tensor operations.
 
-`vmap` and `grad` are transforms that Python applies anew at every call; traced once, what they produce is a plain list
-of operations on stacked tensors. The list runs without them: on a CPU as it is, on a GPU rewritten (`rewrite`),
-compiled and captured (`capture`).
+`vmap` and `grad` transform a function anew at every call. Traced once, the result is a plain list of operations on
+stacked tensors, which runs without them: on a CPU as it is, on a GPU rewritten (`rewrite`), compiled and captured
+(`capture`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.optim import Kind, update
 
 Tensors = Mapping[str, Tensor]
-Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), what is shared, and what a step brings
+Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), shared tensors, and the inputs of a step
 
 
 class _Loss(nn.Module):
@@ -49,7 +49,7 @@ class _Outcomes(nn.Module):
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:
-    """A network's tensors by the names that they have inside the modules above."""
+    """A network's tensors under the names that they have inside the modules above."""
     return {f"network.{name}": value for name, value in tensors.items()}
 
 
@@ -57,7 +57,7 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
     """One training step of n runs.
 
     state, changed in place: params, buffers and slots [n, ...], and total [n], the sum of the losses; shared: the data
-    (split), hypers and dropout rates [n]; feed: what this step brings, see `feed`.
+    (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
     """
     inside = _Loss(task, network)
 
@@ -65,13 +65,13 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
         given = {**_inside(params), **_inside(buffers)}
         return functional_call(inside, given, (batch, weights, hypers))
 
-    def step(state: Mapping[str, Any], shared: Mapping[str, Any], feed: Mapping[str, Any]) -> None:
+    def step(state: Mapping[str, Any], shared: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
         params, slots, buffers = state["params"], state["slots"], state["buffers"]
-        batch = select(task, shared["split"], lambda values: gather(values, feed["indices"]))
+        batch = select(task, shared["split"], lambda values: gather(values, inputs["indices"]))
         batch_axes = {name: None if name in task.shared else 0 for name in batch}
-        hypers = {**shared["hypers"], **feed["changing"]}
+        hypers = {**shared["hypers"], **inputs["changing"]}
         gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
-            params, {**buffers, **shared["rates"], **feed["buffers"]}, batch, feed["weights"], hypers
+            params, {**buffers, **shared["rates"], **inputs["buffers"]}, batch, inputs["weights"], hypers
         )
         for name, param in params.items():
             spread = {key: number.view(-1, *[1] * (param.ndim - 1)) for key, number in hypers.items()}
@@ -84,7 +84,7 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
 
 
 def make_outcomes(task: Task, network: nn.Module) -> Function:
-    """The outcomes [n, B] of n runs on one batch. Params and buffers are among what is shared, and not changed.
+    """The outcomes [n, B] of n runs on one batch. Params and buffers are shared, and not changed.
 
     state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
     """
@@ -124,7 +124,7 @@ class Trace:
 def trace(function: Function, *arguments: Any) -> Trace:
     """The operations of a call, for arguments of these shapes. Nothing is computed.
 
-    What layers cache must be there already: call the function before, with any number of runs.
+    The caches of layers must be filled before: call the function once, with any number of runs.
     """
     leaves, structure = pytree.tree_flatten(arguments)
     results: list[pytree.TreeSpec] = []

@@ -1,0 +1,156 @@
+"""The commands `run` and `plan`. Everything heavy is imported inside them."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tiebreak.cli.data import DataDirOption
+
+if TYPE_CHECKING:
+    from tiebreak.study.schema import Study
+
+StudyArgument = Annotated[
+    str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")
+]
+QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
+DataOption = Annotated[
+    str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")
+]
+SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
+EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
+WorkersOption = Annotated[
+    int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
+]
+
+
+class Device(StrEnum):
+    """Where training happens."""
+
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+DeviceOption = Annotated[Device, typer.Option(help="Where to train.")]
+
+
+class Strategy(StrEnum):
+    """How the runs of a design are trained."""
+
+    auto = "auto"
+    fused = "fused"
+    loop = "loop"
+
+
+class Precision(StrEnum):
+    """How exact large matrix products are on a GPU."""
+
+    float32 = "float32"
+    tf32 = "tf32"
+
+
+def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
+    from tiebreak.study.schema import Study
+
+    study = Study.load(name)
+    study = study.quickened() if quick else study
+    return study.changed(data=data, seeds=seeds, epochs=epochs)
+
+
+def plan(
+    study: StudyArgument,
+    data: DataOption = None,
+    data_dir: DataDirOption = None,
+    seeds: SeedsOption = None,
+    epochs: EpochsOption = None,
+    quick: QuickOption = False,
+    device: DeviceOption = Device.cpu,
+    workers: WorkersOption = None,
+) -> None:
+    """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
+    from rich.console import Console
+
+    from tiebreak.drive.jobs import most_at_once
+    from tiebreak.drive.runner import Machine
+    from tiebreak.plan.planner import make_plan, predict
+    from tiebreak.report.terminal import summaries
+
+    chosen = _study(study, quick, data, seeds, epochs)
+    planned = make_plan(chosen, data_dir)
+    processes = Machine(device=device, workers=workers).processes()
+    predicted = predict(planned, data_dir, processes)
+    console, rows = Console(highlight=False), []
+    for item in predicted.cohorts:
+        at_once = 1 if item.cannot_fuse else most_at_once(item.runs, device, processes)
+        rows.append(
+            summaries.CohortRow(
+                name=item.name,
+                runs=item.runs,
+                parameters=item.parameters,
+                at_once=at_once,
+                memory=at_once * item.run_bytes,
+                cannot_fuse=item.cannot_fuse,
+            )
+        )
+    summaries.print_plan(console, chosen, planned, predicted.seconds if device == Device.cpu else None)
+    memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
+    summaries.print_cohorts(console, rows, memory)
+
+
+def run(
+    study: StudyArgument,
+    data: DataOption = None,
+    data_dir: DataDirOption = None,
+    seeds: SeedsOption = None,
+    epochs: EpochsOption = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
+    ] = None,
+    quick: QuickOption = False,
+    device: DeviceOption = Device.cpu,
+    workers: WorkersOption = None,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto: the "
+            "faster, timed once and kept. Both train the same runs, but mixing them in one study changes numbers by "
+            "rounding."
+        ),
+    ] = Strategy.auto,
+    precision: Annotated[
+        Precision,
+        typer.Option(
+            help="Of large matrix products on a GPU. tf32: 10 bits instead of 23, in a fraction of the time; networks "
+            "without large products gain nothing."
+        ),
+    ] = Precision.float32,
+) -> None:
+    """Train what is missing, decide, and write the report.
+
+    The same command continues after an interruption and repeats nothing; more `--seeds` or `--epochs` extend what is
+    there. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
+    report.html.
+    """
+    from rich.console import Console
+
+    from tiebreak import api
+    from tiebreak.cli.progress import ProgressListener
+    from tiebreak.drive.runner import Machine
+    from tiebreak.report.terminal import summaries
+
+    chosen = _study(study, quick, data, seeds, epochs)
+    console, folder = Console(highlight=False), out or Path("runs") / chosen.name
+    machine = Machine(
+        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
+    )
+    try:
+        with ProgressListener(console) as progress:
+            result = api.run(chosen, folder, machine=machine, listen=progress.on_message)
+    except KeyboardInterrupt:
+        print("\ntiebreak: stopped; the same command continues where it was", file=sys.stderr)
+        raise typer.Exit(130) from None
+    summaries.print_verdict(console, result.verdict, result.report)

@@ -1,0 +1,79 @@
+"""Runs in their initial state, with the task, the data and the network that they need: what every job starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tiebreak import catalog
+from tiebreak.data.checksums import load_checksums
+from tiebreak.drive.messages import Job
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Run
+from tiebreak.streams import stream
+from tiebreak.study import registry
+from tiebreak.study.registry import Scalar
+from tiebreak.tasks.interface import Split, Task
+from tiebreak.train.step import State, initial_state
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """Runs of one cohort that are trained together, with everything they are trained with."""
+
+    runs: list[Run]
+    task: Task
+    data: Any
+    network: nn.Module  # the first run's: all have the same structure
+    states: list[State]
+    device: torch.device
+
+    def split(self, name: str, evaluation: Mapping[str, Scalar]) -> Split:
+        """One split of the data on the device. The runs of a cohort have the same task options."""
+        tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
+        return {key: values.to(self.device) for key, values in tensors.items()}
+
+
+def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
+    """The runs of a job (or some of them) in their initial state."""
+    runs = list(runs) if runs else [Run.model_validate(content) for content in job.runs]
+    first = runs[0]
+    task = catalog.TASKS[first.task].with_options(first.options)
+    known = registry.TASKS[first.task].options
+    reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
+    data = _load(first.task, reading, first.data, job.data_dir, job.checksums)
+    if data.checksum != first.checksum:
+        raise TiebreakError(
+            f"data set {first.data} changed since the plan was made; start again in another --out folder"
+        )
+    design = catalog.find_design(first.design, job.designs_from, registry.TASKS[first.task].family)
+    device = torch.device(job.device)
+    if device.type == "cuda":  # the same whatever the strategy; recorded with every run
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job.precision == "tf32"
+    states = []
+    for run in reversed(runs):  # the first run's network is the one that stays
+        network = design.network(task.shape(data), run.build, stream(run.seed, "init")).to(device)
+        states.append(initial_state(network, run))
+    return RunGroup(runs, task, data, network, states[::-1], device)
+
+
+@lru_cache(maxsize=1)
+def _load(
+    task: str, reading: tuple[tuple[str, Scalar], ...], name: str, data_dir: str | None, checksums: str | None
+) -> Any:
+    if checksums is not None:
+        load_checksums(Path(checksums))
+    return catalog.TASKS[task].with_options(dict(reading)).load(name, Path(data_dir) if data_dir else None)
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out, on a GPU or on the CPU."""
+    return isinstance(error, torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    )
