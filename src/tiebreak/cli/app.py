@@ -153,7 +153,8 @@ def plan(
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
     from tiebreak.drive.jobs import most_at_once
     from tiebreak.drive.runner import Machine
-    from tiebreak.plan.planner import make_plan, predict
+    from tiebreak.plan.planner import make_plan
+    from tiebreak.plan.predict import predict
     from tiebreak.report.terminal import summaries
 
     chosen = _study(study, quick, data, seeds, epochs)
