@@ -524,10 +524,10 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin planned finished warnings",
+        "": "answer protocol margin seeds planned finished warnings",
         "metric": "",
         "designs": "design missing",
-        "comparisons": "name group kind primary metric margin p_sign_flip examples_low examples_high sentence",
+        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence",
         "reported": "seeds",
         "claims": "text source leans why",
     }

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +15,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from support import REPOSITORY
+from tiebreak.errors import TiebreakError
+from tiebreak.verdict.scores import read_scores
+from tiebreak.verdict.sides import usable_scores
 from tiebreak.verdict.statistics import (
     DRAWS,
+    LARGEST,
     MOST_SEEDS,
     Compared,
     Estimate,
@@ -32,6 +37,7 @@ from tiebreak.verdict.statistics import (
     prediction_interval,
     sign_flip_p,
     t_test_p,
+    usable,
 )
 
 Array = NDArray[np.float64]
@@ -527,3 +533,31 @@ def test_interval_and_p_agree_at_the_very_boundary(n: int) -> None:
         result = compare([differing(with_t(critical * (1 + step * 1e-16), n))], margin=1e-6)[0]
         assert result.low is not None
         assert (result.low >= 0) == ((result.p_adjusted or 0) <= 0.05)
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [
+        (0.0, True),
+        (LARGEST, True),
+        (-LARGEST, True),
+        (math.nextafter(LARGEST, math.inf), False),
+        (math.inf, False),
+        (-math.inf, False),
+        (math.nan, False),
+    ],
+)
+def test_one_definition_of_a_usable_score(score: float, expected: bool, tmp_path: Path) -> None:
+    """Engine, verdict and `tiebreak compare` agree at the boundary; tests/report/test_evidence.py has the report."""
+    assert usable(score) == expected
+    assert usable_scores({0: score}) == ({0: score} if expected else {})
+    path = tmp_path / "scores.csv"
+    path.write_text(f"arm,seed,score\na,0,{score!r}\nb,0,1\n")
+    if expected:
+        assert estimate([score]).mean == score
+        assert read_scores(path)["a"] == {0: score}
+        return
+    with pytest.raises(ValueError, match="finite"):
+        estimate([score])
+    with pytest.raises(TiebreakError, match="line 2"):
+        read_scores(path)

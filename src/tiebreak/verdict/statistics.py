@@ -68,6 +68,11 @@ class Compared:
     flags: tuple[str, ...] = ()
 
 
+def usable(score: float) -> bool:
+    """Whether a score can be compared: a finite number whose square does not overflow. Other runs count as failed."""
+    return abs(score) <= LARGEST
+
+
 def estimate(scores: ArrayLike, confidence: float = 0.95) -> Estimate:
     """Where the mean of endless seeds lies: mean ± t((1 + confidence) / 2) · sd / sqrt(n)."""
     values = _checked(scores)
@@ -243,7 +248,7 @@ def _mean_sd(values: Scores) -> Interval:
 
 def _checked(values: ArrayLike) -> Scores:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not np.all(np.abs(array) <= LARGEST):
+    if array.ndim != 1 or not all(map(usable, array.tolist())):
         raise ValueError(f"scores should be a list of finite numbers up to {LARGEST:g}; leave diverged runs out")
     return array
 

@@ -52,7 +52,7 @@ def test_numbers_that_do_not_exist_are_not_missing() -> None:
 
 
 def test_each_question_has_one_entry_of_sentences() -> None:
-    told = dict(comparisons.sentences(sample_report.complete().verdict))
+    told = dict(comparisons.question_answers(sample_report.complete().verdict))
     assert list(told) == ["pool vs strided", "pool vs unpadded", "best learning rate", "robustness"]
     assert told["best learning rate"].count("is better than") == 2
     assert "+0.023" in told["pool vs strided"]

@@ -7,7 +7,6 @@ import numpy as np
 from support import sample_findings, sample_report
 from support.sample_study import sample_study
 from support.written import page, text
-from tiebreak.report.figures import agreement
 from tiebreak.report.page import document, metric_table
 
 
@@ -51,35 +50,6 @@ def test_seconds_per_epoch_come_with_their_caution() -> None:
     assert "nor which design is faster" in told
     assert metric_table.epoch_seconds(sample_report.empty()) == ""
     assert metric_table._brief(0.0123) == "0.012 s"
-
-
-def test_metrics_that_rank_alike_agree_whichever_way_is_better() -> None:
-    with sample_findings.many_metrics():
-        found = agreement.content(sample_findings.measured(sample_report.complete()))
-    assert found["agreement_names"] == ["accuracy", "loss", "bleu"]
-    (_, loss), (_, bleu), (name, error) = found["agreement"]
-    assert loss == ["+1.00 (270)", "", ""]  # 1.1 - accuracy: less is better
-    assert (name, error[0]) == ("character error", "+1.00 (270)")
-    assert re.fullmatch(r"\+0\.\d\d \(2\d\d\)", bleu[0])
-    assert int(bleu[0][-4:-1]) < 270  # epochs without it are left out
-    assert "no p value" in found["agreement_note"]
-
-
-def test_correlations_that_do_not_exist_are_not_shown() -> None:
-    same, different = np.ones(5), np.arange(5.0)
-    assert agreement.correlation(same, different) == agreement.NONE
-    assert agreement.correlation(different[:2], different[:2]) == agreement.NONE
-    assert agreement.correlation(different, -different) == "-1.00"
-
-
-def test_two_metrics_have_no_section_of_agreement() -> None:
-    assert 'id="agreement"' not in page(sample_report.complete())
-    with sample_findings.many_metrics():
-        for evidence in (sample_report.empty(), sample_report.complete()):  # only two of the four were recorded
-            assert 'id="agreement"' not in page(evidence)
-        evidence = sample_findings.measured(sample_report.complete())
-        assert "Do the metrics agree?" in page(evidence)
-        assert "| character error | +1.00 (270) | +1.00 (270) |" in text(evidence)
 
 
 def test_a_study_in_which_less_is_better_reads_right() -> None:

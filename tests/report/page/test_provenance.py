@@ -5,7 +5,7 @@ import dataclasses
 from support import sample_report
 from tiebreak.plan.runs import Plan
 from tiebreak.report.page import view
-from tiebreak.report.page.provenance import training_rows
+from tiebreak.report.page.provenance import commands, training_rows
 from tiebreak.results.record import Choice, Records, Strategy
 
 CHOICE = Choice(
@@ -75,3 +75,14 @@ def test_a_report_tells_it_by_cohort_and_not_by_value() -> None:
     shown = dict(view.content(dataclasses.replace(evidence, records=records))["versions"])
     assert shown["training of cnn-pool"] == "fused, 30 runs at once, 0.42 ms a step and run"
     assert not {"strategy", "runs", "ms_per_step"} & shown.keys()
+
+
+def test_commands_add_the_seeds_that_are_needed() -> None:
+    verdict = sample_report.partial().verdict
+    more = verdict.primary.model_copy(update={"seeds_needed": 14})
+    verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
+    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 18") in commands(verdict)
+    kept = sample_report.complete().verdict
+    assert [what for what, _ in commands(kept)] == ["repeat it elsewhere", "verify every hash"]
+    lost = kept.model_copy(update={"finished": 80})
+    assert ("train what is missing", "tiebreak run study.toml --out .") in commands(lost)

@@ -71,7 +71,7 @@ def test_an_end_of_exactly_0_is_open_unless_both_are() -> None:
 
 def test_names_cannot_drive_the_terminal_or_the_markup() -> None:
     lines = printed({"[red]po\x1b[31mol": dict(A), "stri\x07ded": dict(B)})
-    assert lines[0] == "[red]po [31mol vs stri ded: [red]po [31mol is better"
+    assert lines[0].startswith(r"[red]po\x1b[31mol vs stri\x07ded")
     assert "\x1b" not in "".join(lines)
 
 
@@ -115,7 +115,7 @@ def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() ->
     listings.print_reply(console, reply, "pool (seed 0)")
     lines = file.getvalue().splitlines()
     assert lines[0].split()[-3:-1] == ["90.0", "%"]
-    assert lines[0].startswith("se [31mven")
+    assert lines[0].startswith(r"se\x1b[31mven")
     assert lines[-2:] == ["and 2 more", "asked: pool (seed 0)"]
     assert "\x1b" not in file.getvalue()
 

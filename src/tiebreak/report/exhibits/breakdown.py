@@ -50,7 +50,9 @@ class BreakdownTable:
 
 def breakdowns(evidence: Evidence) -> list[Breakdown]:
     """Every curve that the runs at the arms' chosen settings stored, over their seeds."""
-    arrays = {arm: [found for _, found in prepared.stored(evidence, arm, "curves")] for _, arm in evidence.own()}
+    arrays = {
+        arm: [found for _, found in prepared.stored(evidence, arm, "curves")] for _, arm in evidence.arms_with_runs()
+    }
     every = [found for some in arrays.values() for found in some]
     names = dict.fromkeys(
         key.removesuffix("_x") for found in every for key in found if key.endswith("_x") and f"{key[:-2]}_y" in found
@@ -61,7 +63,7 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
         labels = [found[f"{name}_label"].tolist() for found in every if f"{name}_label" in found]
         examples: dict[float, set[int]] = {}
         lines = []
-        for index, arm in evidence.own():
+        for index, arm in evidence.arms_with_runs():
             scores: dict[float, list[float]] = {}
             for found in arrays[arm]:
                 for x, y, many in _triples(found, name):
@@ -119,12 +121,12 @@ def _table(item: Breakdown) -> BreakdownTable:
         left_out=f"one column of {step} is shown" if step > 1 else "",
         axes=item.axes,
         amounts=[f"{x:g}" for x in shown],
-        examples=[formatting.ranges(some) or NONE for some in counts] if any(counts) else [],
+        examples=[formatting.number_ranges(some) or NONE for some in counts] if any(counts) else [],
         rows=rows,
     )
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """A panel for each breakdown: each has a scale of its own, for each may be of another quantity."""
     panels = []
     for number, item in enumerate(breakdowns(evidence)):

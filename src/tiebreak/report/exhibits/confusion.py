@@ -45,7 +45,7 @@ class Confusion:
 
 def confusions(evidence: Evidence) -> list[Confusion]:
     """The matrix of every arm whose answers are stored; those of the primary comparison first."""
-    first = evidence.asked()
+    first = evidence.primary_arms()
     found = [_confusion(evidence, index, arm.name) for index, arm in enumerate(evidence.study.arms)]
     return sorted((item for item in found if item is not None), key=lambda item: item.arm not in first)
 

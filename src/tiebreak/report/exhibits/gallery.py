@@ -96,7 +96,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """The pictures of the page."""
     moves = prepared.robustness(evidence)
     within = exhibit_figures.limits(moves) if moves else (0.0, 1.0)
@@ -114,10 +114,10 @@ def drawn(evidence: Evidence) -> dict[str, Any]:
         "confusion_largest": formatting.share(largest) if largest else "",
         "cards": [Card(address=image, example=example) for image, example in zip(addresses, shown, strict=True)],
         "map_blocks": _blocks(prepared.activations(evidence)[:MOST_BLOCKS]),
-        **agreement.drawn(evidence),
-        **heatmaps.drawn(evidence),
-        **breakdown.drawn(evidence),
-        **graph_drawing.drawn(evidence),
+        **agreement.figures(evidence),
+        **heatmaps.figures(evidence),
+        **breakdown.figures(evidence),
+        **graph_drawing.figures(evidence),
     }
 
 

@@ -79,7 +79,7 @@ class GraphPanel:
 def graphs(evidence: Evidence) -> list[Graph]:
     """The graph of the first run of each arm that has a whole one."""
     found = []
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         for seed, arrays in prepared.stored(evidence, arm, "graph"):
             if _whole(arrays):
                 names = [printable(str(name)) for name in arrays["class_names"].tolist()]
@@ -106,7 +106,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     return {"graph": [item.told() for item in graphs(evidence)]}
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """As many drawings as fit on a page, and the colours of the classes."""
     found = graphs(evidence)
     panels: list[GraphPanel] = []

@@ -99,7 +99,7 @@ def robustness(evidence: Evidence) -> list[Move]:
     """Accuracy on moved images, over the seeds of every arm with runs of its own."""
     moves = []
     for kind, quantity in MOVES.items():
-        drawn = [(arm, index, _curve(evidence, arm, kind)) for index, arm in evidence.own()]
+        drawn = [(arm, index, _curve(evidence, arm, kind)) for index, arm in evidence.arms_with_runs()]
         lines = [Line(arm=arm, index=index, points=points) for arm, index, points in drawn if points]
         if lines:
             moves.append(Move(kind=kind, quantity=quantity, lines=lines))
@@ -119,7 +119,7 @@ def _curve(evidence: Evidence, arm: str, kind: str) -> list[Point]:
 
 def examples(evidence: Evidence) -> list[Example]:
     """Stored test images that at least one run of the primary comparison's arms gets wrong."""
-    arms = list(dict.fromkeys(evidence.shared.get(arm, arm) for arm in evidence.asked()))
+    arms = list(dict.fromkeys(evidence.shared.get(arm, arm) for arm in evidence.primary_arms()))
     found = next((arrays for arm in arms for _, arrays in stored(evidence, arm, "examples") if _whole(arrays)), None)
     if found is None:
         return []
@@ -150,7 +150,7 @@ def _answer(evidence: Evidence, arm: str, split: Split, number: int, given: Sequ
 def activations(evidence: Evidence) -> list[Activations]:
     """The maps of the first run that has any, for every arm with runs of its own."""
     found = []
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         seed, arrays = next(stored(evidence, arm, "activations"), (0, {}))
         images, maps = arrays.get("images"), arrays.get("maps")
         if images is None or maps is None or images.ndim not in (3, 4) or maps.ndim != 4 or not maps.size:

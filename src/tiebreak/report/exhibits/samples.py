@@ -90,7 +90,7 @@ def samples(evidence: Evidence) -> tuple[list[Sample], tuple[str, str, str]]:
     """Every stored example with the output of one run of each arm, and what its parts are called."""
     heading = HEADING
     texts: dict[tuple[str, str, int], list[Output]] = {}
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         seed, arrays = next(((s, a) for s, a in prepared.stored(evidence, arm, "samples") if _whole(a)), (0, None))
         if arrays is None:
             continue

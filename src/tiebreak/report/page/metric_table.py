@@ -82,7 +82,7 @@ def _scores(evidence: Evidence, arm: str, metric: str) -> list[float]:
         and evidence.status(identity) == "done"
         and metric in final.metrics
     ]
-    return [score for score in found if abs(score) < statistics.LARGEST]
+    return [score for score in found if statistics.usable(score)]
 
 
 def _cell(scores: Sequence[float]) -> tuple[str, str, str]:
@@ -100,7 +100,7 @@ def lower(evidence: Evidence) -> str:
 def epoch_seconds(evidence: Evidence) -> str:
     """The median training time of an epoch of every arm at its chosen setting, in words; empty without records."""
     told = []
-    for _, arm in evidence.own():
+    for _, arm in evidence.arms_with_runs():
         seconds = [
             record.seconds["train"]
             for _, identity in evidence.identities(arm)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from tiebreak.plan.runs import DataSummary, Plan, cohort_names, cohorts
 from tiebreak.report import formatting
-from tiebreak.report.page.tables import planned_seeds
 from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
@@ -110,4 +109,4 @@ def run_command(study: str, folder: Path | None, seeds: int | None = None) -> st
 
 def wanted_seeds(verdict: Verdict, item: ComparisonResult) -> int:
     """The number of seeds to ask for: those planned, or those there and still needed if that is more."""
-    return max(planned_seeds(verdict), item.seeds + (item.seeds_needed or 0))
+    return max(verdict.seeds, item.seeds + (item.seeds_needed or 0))

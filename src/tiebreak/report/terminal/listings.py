@@ -65,12 +65,16 @@ def print_reply(console: Console, reply: Reply, who: str) -> None:
 
 def _attention_map(attention: AttentionWeights) -> str:
     """A map of letters: a row for each symbol of the answer, the darker the more it looked at that of the input."""
-    columns = "".join(printable(name)[:1] or " " for name in attention.columns)
+    columns = "".join(map(_first_letter, attention.columns))
     lines = [f"   {columns}"]
     for name, weights in zip(attention.rows, attention.weights, strict=True):
         shades = "".join(SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in weights)
-        lines.append(f" {printable(name)[:1] or ' '} {shades}".rstrip())
+        lines.append(f" {_first_letter(name)} {shades}".rstrip())
     return "\n".join(lines)
+
+
+def _first_letter(name: str) -> str:
+    return name[:1] if name[:1].isprintable() and name else " "
 
 
 def _ends(low: float | None, high: float | None) -> str:

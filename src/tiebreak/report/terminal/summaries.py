@@ -14,7 +14,7 @@ from rich.text import Text
 from tiebreak.plan.runs import Plan
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
-from tiebreak.study.schema import Study
+from tiebreak.study.schema import Study, setting_label
 from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.model import Verdict
 
@@ -114,7 +114,7 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
             str(len(arm.runs)),
             str(epochs),
             formatting.count(arm.parameters),
-            formatting.work(arm.flops),
+            formatting.flops(arm.flops),
         ]
         if predicted is not None:
             cells.append(formatting.duration(predicted[arm.name]) if arm.name in predicted else "unknown")
@@ -186,8 +186,8 @@ def print_status(console: Console, plan: Plan, records: Records) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for arm in plan.arms:
         groups: dict[str, list[str]] = {}
-        for key, identity in arm.runs.items():
-            groups.setdefault(key.rpartition("/")[0], []).append(identity)
+        for identity in arm.runs.values():
+            groups.setdefault(setting_label(plan.runs[identity].setting), []).append(identity)
         for setting, identities in groups.items():
             table.add_row(Text(arm.name, style="bold"), Text(setting), *_progress(plan, records, identities))
     console.print(table)
