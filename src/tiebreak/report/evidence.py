@@ -1,4 +1,4 @@
-"""The four things that a report reads, and how to look scores up in them. What is not there is simply absent."""
+"""The input of a report: study, plan, records and verdict, with lookups by arm. What was not recorded is absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_VALUES = 4  # of one key of provenance
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One place of a curve: the mean over n seeds there, and its 95 % t interval where n allows one."""
+    """One point of a curve: the mean over n seeds there, and its 95 % t interval where n allows one."""
 
     x: float
     mean: float
@@ -67,7 +67,7 @@ class Unfinished:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a report is made of."""
+    """The input of a report: a study, its plan, its records and the verdict on them."""
 
     study: Study
     plan: Plan

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ClaimResult, ComparisonResult
+from tiebreak.verdict.sentences import Number
 
 MISSING = "missing"
 REPORTS = ("R0", "R1", "R2", "R3", "R4")  # docs/glossary.md says what they are
@@ -52,15 +54,13 @@ def signed_interval(low: float | None, high: float | None) -> str:
     return MISSING if low is None or high is None else f"{signed(low)} to {signed(high)}"
 
 
-def open_interval(low: float | None, high: float | None) -> str:
+def open_interval(low: float | None, high: float | None, number: Number = signed) -> str:
     """The same for simultaneous intervals, whose end is open where it is exactly 0.
 
     >>> open_interval(0.0, 0.0433), open_interval(-0.2, 0.0), open_interval(-0.01, 0.02)
     ('above 0 to +0.043', '-0.200 to below 0', '-0.010 to +0.020')
     """
-    if low is None or high is None or low == high:
-        return signed_interval(low, high)
-    return f"{signed(low) if low else 'above 0'} to {signed(high) if high else 'below 0'}"
+    return MISSING if low is None or high is None else sentences.open_interval(low, high, number)
 
 
 def true_minus(number: str) -> str:

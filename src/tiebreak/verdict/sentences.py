@@ -39,12 +39,17 @@ def _evidence(item: ComparisonResult, difference: float, least: int, number: Num
     name, seeds = NAMES.get(item.kind, item.metric), number_of(item.seeds, "paired seed")
     if item.low is None or item.high is None:
         return f"{name} {number(difference)}, {seeds}"
-    # statistics.py cuts an interval at 0 where Holm's step settles the sign: such an end is open
-    low = "above 0" if item.low == 0 < item.high else number(item.low)
-    high = "below 0" if item.low < 0 == item.high else number(item.high)
+    interval = open_interval(item.low, item.high, number)
     clear = item.low > 0 or item.high < 0  # so that a reader will ask why it is undecided
     few = f", at least {least} could decide" if clear and item.verdict == "undecided" and item.seeds < least else ""
-    return f"{name} {number(difference)}, 95 % interval {low} to {high} over {seeds}{few}"
+    return f"{name} {number(difference)}, 95 % interval {interval} over {seeds}{few}"
+
+
+def open_interval(low: float, high: float, number: Number) -> str:
+    """A simultaneous interval. Holm's step may cut it at 0, where it settles the sign: that end is open."""
+    if low == high:
+        return f"{number(low)} to {number(high)}"
+    return f"{number(low) if low else 'above 0'} to {number(high) if high else 'below 0'}"
 
 
 def _pair(item: ComparisonResult) -> str:

@@ -52,7 +52,7 @@ def test_markdown_has_the_same_in_tables_and_words() -> None:
     assert "| shift to the right, pixels | seeds | -4 | -3 |" in written
     assert re.search(r"^\| strided \| 10 \|( 0\.\d{3} \|){5}$", written, re.MULTILINE)
     assert "| 7 | 7 | 8, wrong (10 of 10) | 8, wrong (10 of 10) |" in written
-    assert re.search(r"^- pool, 10 seeds: \d taken for \d \([\d.]+ % of its images\);", written, re.MULTILINE)
+    assert re.search(r"^- pool, 10 seeds: \d classified as \d \([\d.]+ % of its images\);", written, re.MULTILINE)
     assert "pool (seed 0), strided (seed 0), unpadded (seed 0)." in written
     for block in re.findall(r"(?:^\|.*\n)+", written, re.MULTILINE):
         widths = {len(re.findall(r"(?<!\\)\|", line)) for line in block.splitlines()}

@@ -28,7 +28,7 @@ def test_an_unknown_label_is_neither_right_nor_wrong() -> None:
     labels[:30] = -1
     (first, *_) = graph_drawing.graphs(changed(sample_findings.with_findings(), "graph", labels=labels))
     assert not first.wrong[:30].any()
-    assert first.told().endswith("of 4 nodes right")
+    assert first.summary().endswith("of 4 nodes right")
 
 
 def test_a_large_graph_becomes_a_small_image() -> None:

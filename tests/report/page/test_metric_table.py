@@ -57,8 +57,8 @@ def test_a_study_in_which_less_is_better_reads_right() -> None:
     assert evidence.verdict.primary.verdict == "a"
     assert (evidence.verdict.primary.difference or 0) < 0
     written, markdown = page(evidence), text(evidence)
-    assert "in loss less is better, so a negative difference speaks for A" in re.sub(r"\s+", " ", written)
-    assert "in loss less is better, so a negative difference speaks for A" in markdown
+    assert "a negative difference favours A" in re.sub(r"\s+", " ", written)
+    assert "a negative difference favours A" in markdown
     assert "Test loss (lower is better)" in written
     assert "← pool better" in written
     assert "pool scored lower, which is better, in 10 of 10 seeds" in written

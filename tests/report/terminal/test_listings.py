@@ -116,7 +116,7 @@ def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() ->
     lines = file.getvalue().splitlines()
     assert lines[0].split()[-3:-1] == ["90.0", "%"]
     assert lines[0].startswith(r"se\x1b[31mven")
-    assert lines[-2:] == ["and 2 more", "asked: pool (seed 0)"]
+    assert lines[-2:] == ["and 2 more", "answered by pool (seed 0)"]
     assert "\x1b" not in file.getvalue()
 
 
@@ -126,4 +126,4 @@ def test_where_a_network_looked_is_a_map_of_letters() -> None:
         weights=np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.3]], np.float32), rows=("a", "\x1b"), columns=("x", "y", ">")
     )
     listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", attention=attention), "plain")
-    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "asked: plain; read as 'xy'"]
+    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "answered by plain; read as 'xy'"]

@@ -95,20 +95,20 @@ def test_between_two_cohorts_the_display_keeps_its_height() -> None:
 
 def test_one_cohort_needs_no_count_of_its_own() -> None:
     alone = dataclasses.replace(HALF, cohorts=(POOL,))
-    assert alone.now() == "41,000 steps/s over 30 runs: cnn-pool, epoch 7 of 15"
+    assert alone.current_runs() == "41,000 steps/s over 30 runs: cnn-pool, epoch 7 of 15"
     one = dataclasses.replace(HALF, cohorts=(dataclasses.replace(STRIDED, runs=1),), rate=0.0)
-    assert one.now() == "1 run: cnn-strided, epoch 2 to 6 of 15"
+    assert one.current_runs() == "1 run: cnn-strided, epoch 2 to 6 of 15"
 
 
 def test_many_cohorts_are_not_all_named() -> None:
     many = dataclasses.replace(HALF, cohorts=(POOL,) * 5)
-    assert many.now().count("cnn-pool") == 3
-    assert many.now().endswith("; and 2 more")
+    assert many.current_runs().count("cnn-pool") == 3
+    assert many.current_runs().endswith("; and 2 more")
 
 
 def test_how_runs_ended_is_told_only_where_there_is_something_to_tell() -> None:
-    assert dataclasses.replace(HALF, diverged=0).ended() == "29 of 90 runs done"
-    assert dataclasses.replace(HALF, failed=2).ended() == "29 of 90 runs done, 1 diverged, 2 failed"
+    assert dataclasses.replace(HALF, diverged=0).ended_runs() == "29 of 90 runs done"
+    assert dataclasses.replace(HALF, failed=2).ended_runs() == "29 of 90 runs done, 1 diverged, 2 failed"
 
 
 @pytest.mark.parametrize("console", [plain, live])

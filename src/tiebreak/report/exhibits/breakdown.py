@@ -95,15 +95,20 @@ def _triples(found: Any, name: str) -> list[tuple[float, float, int | None]]:
 def content(evidence: Evidence) -> dict[str, Any]:
     """Tables, and the legend with the least number of seeds behind each arm's lines."""
     found = breakdowns(evidence)
+    legend = seeds_legend(evidence, [line for item in found for line in item.lines])
+    return {"breakdown": [_table(item) for item in found], "breakdown_legend": legend}
+
+
+def seeds_legend(evidence: Evidence, lines: Sequence[Line]) -> list[Legend]:
+    """Every arm that is drawn, with the least number of seeds behind its lines."""
     seeds: dict[tuple[int, str], int] = {}
-    for line in (line for item in found for line in item.lines):
+    for line in lines:
         least = min(point.n for point in line.points)
         seeds[line.index, line.arm] = min(least, seeds.get((line.index, line.arm), least))
-    legend = [
+    return [
         Legend(index=index, text=f"{arm}: n = {least} of {evidence.study.seeds} seeds")
         for (index, arm), least in sorted(seeds.items())
     ]
-    return {"breakdown": [_table(item) for item in found], "breakdown_legend": legend}
 
 
 def _table(item: Breakdown) -> BreakdownTable:

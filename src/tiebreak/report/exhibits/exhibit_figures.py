@@ -1,4 +1,4 @@
-"""The figures of exhibits: accuracy on moved images, and which classes are taken for which."""
+"""The figures of exhibits: accuracy on moved images, and confusion matrices."""
 
 from __future__ import annotations
 

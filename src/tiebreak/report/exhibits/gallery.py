@@ -20,7 +20,6 @@ from tiebreak.report.exhibits import (
 )
 from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
 from tiebreak.report.figures import agreement
-from tiebreak.report.figures.drawing import Legend
 from tiebreak.text import listed
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
@@ -74,12 +73,12 @@ class MapBlock:
 
 
 def content(evidence: Evidence) -> dict[str, Any]:
-    """What the exhibits say, without pictures."""
+    """The exhibits as words and tables."""
     matrices = confusion.confusions(evidence)
     moves = prepared.robustness(evidence)
     return {
         "robustness": [_table(move) for move in moves],
-        "move_legend": _legend(evidence, moves),
+        "move_legend": breakdown.seeds_legend(evidence, [line for move in moves for line in move.lines]),
         "examples": prepared.examples(evidence),
         "confusions": [
             ConfusionWords(arm=item.arm, index=item.index, seeds=str(item.seeds), often=item.most_frequent())
@@ -97,7 +96,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:
-    """The pictures of the page."""
+    """The figures of the exhibits."""
     moves = prepared.robustness(evidence)
     within = exhibit_figures.limits(moves) if moves else (0.0, 1.0)
     matrices = confusion.confusions(evidence)[:MOST_MATRICES]
@@ -129,19 +128,6 @@ def _table(move: Move) -> MoveTable:
         seeds = min(point.n for point in line.points)
         rows.append((line.arm, str(seeds), [means.get(amount, formatting.MISSING) for amount in amounts]))
     return MoveTable(title=move.quantity, amounts=[f"{amount:g}" for amount in amounts], rows=rows)
-
-
-def _legend(evidence: Evidence, moves: Sequence[Move]) -> list[Legend]:
-    """Every arm that is drawn, with its least number of seeds."""
-    seeds: dict[tuple[int, str], int] = {}
-    for line in (line for move in moves for line in move.lines):
-        least = min(point.n for point in line.points)
-        seeds[line.index, line.arm] = min(least, seeds.get((line.index, line.arm), least))
-    planned = evidence.study.seeds
-    return [
-        Legend(index=index, text=f"{arm}: n = {least} of {planned} seeds")
-        for (index, arm), least in sorted(seeds.items())
-    ]
 
 
 def _shared(evidence: Evidence) -> str:

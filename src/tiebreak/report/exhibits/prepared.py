@@ -1,4 +1,4 @@
-"""What tasks leave to be shown of their runs, prepared for a reader: curves, example images, confusions, maps.
+"""The exhibits that tasks stored, prepared for a reader: robustness curves, example images, answers, activation maps.
 
 Only what is stored is read. What is absent, or does not fit together, is left out. Letters in shapes: k images,
 m maps, H and W image size, C channels or classes, N test examples.
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One kind of move, such as a shift, and what every arm makes of it."""
+    """One way to move images, such as a shift, and the accuracy of every arm on them."""
 
     kind: str
     quantity: str
@@ -43,11 +43,11 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The class that an arm takes an image for in most of its runs."""
+    """The class that an arm predicts for an image in most of its runs."""
 
     arm: str
     index: int
-    taken_for: str
+    predicted: str
     times: int
     seeds: int
     right: bool
@@ -65,7 +65,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """What the first layer of a run makes of one image: maps [m, h, w]."""
+    """The activations of a run's first layer on one image: maps [m, h, w]."""
 
     image: Pixels
     truth: str  # empty where it is not known
@@ -140,7 +140,7 @@ def _answer(evidence: Evidence, arm: str, split: Split, number: int, given: Sequ
     return Answer(
         arm=arm,
         index=evidence.index(arm) or 0,
-        taken_for=split.name(most),
+        predicted=split.name(most),
         times=int(counted[most]),
         seeds=len(given),
         right=most == int(split.labels[number]),

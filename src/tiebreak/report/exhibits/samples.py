@@ -1,4 +1,4 @@
-"""What runs make of text: inputs, references and the outputs of every arm, their errors against the reference marked.
+"""Sample outputs of text tasks: inputs, references and the outputs of every arm, errors against the reference marked.
 
 Output and reference are aligned with the least number of edits, letter by letter. A letter is what a reader takes for
 one: with its accents, an emoji with its modifiers. So an accent is never parted from what it stands on.
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What one run of an arm makes of an input."""
+    """The output of one run of an arm for an input."""
 
     arm: str
     index: int

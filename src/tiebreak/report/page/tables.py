@@ -105,8 +105,8 @@ def arm_descriptions(study: Study) -> list[tuple[str, str]]:
     lines = []
     for arm in study.arms:
         known, design = first.setdefault(arm.design, arm.name), registry.DESIGNS.get(arm.design)
-        told = design.line if design is not None else f"the design {arm.design}"
-        lines.append((arm.name, "; ".join([told if known == arm.name else f"as {known}", *_changes(study, arm)])))
+        line = design.line if design is not None else f"the design {arm.design}"
+        lines.append((arm.name, "; ".join([line if known == arm.name else f"as {known}", *_changes(study, arm)])))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""What the terminal shows: plain words that are clear without colour, at most 80 columns, safe for any text."""
+"""Verdict, plan and status in the terminal: clear without colour, at most 80 columns, safe for any text."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     for item in open_items:
         _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
-    first = provenance.to_settle(verdict)
+    first = provenance.undecided_primary(verdict)
     if first is None:
         return
-    seeds = provenance.wanted_seeds(verdict, first)
+    seeds = provenance.seeds_to_run(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
@@ -154,7 +154,7 @@ def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) ->
         table.add_row(Text(printable(row.name), style="bold"), *map(Text, cells))
     console.print(table)
     if any(row.at_once > 1 for row in rows):
-        _say(console, "at once: in a process, if that is the faster way: timed when training begins", "dim")
+        _say(console, "at once: fused in one process if that is faster, timed when training begins", "dim")
     for row in rows:
         if row.cannot_fuse:
             text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
