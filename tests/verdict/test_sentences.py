@@ -36,16 +36,17 @@ def interaction(verdict: Outcome) -> ComparisonResult:
 @pytest.mark.parametrize(
     ("verdict", "start"),
     [
-        ("a", "pool is better than strided ("),
-        ("b", "strided is better than pool ("),
-        ("same", "pool and strided are the same within ±0.005 ("),
-        ("undecided", "Undecided between pool and strided ("),
+        ("a", "pool is better"),
+        ("b", "strided is better"),
+        ("same", "pool and strided are the same within ±0.005"),
+        ("undecided", "Undecided between pool and strided"),
     ],
 )
 def test_a_pair_in_words(verdict: Outcome, start: str) -> None:
     found = sentence(result(verdict))
     assert found.startswith(start)
-    assert found.endswith("(accuracy +0.0200, 95 % interval +0.0100 to +0.0300 over 8 paired seeds).")
+    for part in ("accuracy +0.0200", "95 % interval +0.0100 to +0.0300", "8 paired seeds"):
+        assert part in found
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -298,7 +299,8 @@ def test_a_constant_difference_decides_without_nan() -> None:
     assert (result.verdict, result.p, result.p_adjusted) == ("a", 0.0, 0.0)
     assert (result.difference, result.low, result.high, result.same_low, result.same_high) == (gap,) * 5
     assert result.p_sign_flip == 1 / 32
-    assert result.flags == ("every seed gives the same difference: there is no spread to judge it by",)
+    (flag,) = result.flags
+    assert "no spread" in flag
 
 
 def test_same_comes_before_better_and_is_flagged() -> None:
@@ -306,7 +308,8 @@ def test_same_comes_before_better_and_is_flagged() -> None:
     assert compare([tiny], margin=0.005)[0].verdict == "a"
     result = compare([tiny], margin=0.02)[0]
     assert result.verdict == "same"
-    assert result.flags == ("there is a difference, but it is smaller than the margin",)
+    (flag,) = result.flags
+    assert "smaller than the margin" in flag
 
 
 def test_a_difference_of_exactly_the_margin_is_not_the_same() -> None:
@@ -329,7 +332,8 @@ def test_least_seeds(comparisons: int, least: int) -> None:
     fewer = [differing(with_t(50.0, least - 1)) for _ in range(comparisons)]
     for result in compare(fewer, margin=1e-3):
         assert (result.verdict, result.seeds_needed) == ("undecided", 1)
-        assert result.flags == (f"{least - 1} seeds are fewer than the {least} needed (comparisons: {comparisons})",)
+        (flag,) = result.flags
+        assert re.search(rf"\b{least - 1} seeds.*\b{least} needed.*\b{comparisons}\b", flag)
 
 
 def test_least_seeds_refuses_nonsense() -> None:
@@ -342,11 +346,10 @@ def test_least_seeds_refuses_nonsense() -> None:
 @pytest.mark.parametrize("n", [0, 1])
 def test_one_seed_is_never_a_verdict(n: int) -> None:
     result = compare([Sample(a=[2.0][:n], b=[1.0][:n])], margin=0.1)[0]
-    expected = Compared(
-        difference=1.0 if n else None, p_a_better=1.0 if n else None, seeds=n, seeds_needed=6 - n,
-        flags=(f"{n} seeds are fewer than the 6 needed (comparisons: 1)",),
-    )  # fmt: skip
-    assert result == expected
+    (flag,) = result.flags
+    assert f"{n} seeds" in flag
+    one = 1.0 if n else None
+    assert result == Compared(difference=one, p_a_better=one, seeds=n, seeds_needed=6 - n, flags=(flag,))
 
 
 def test_an_empty_sample_still_counts_as_a_comparison() -> None:
@@ -358,12 +361,14 @@ def test_an_empty_sample_still_counts_as_a_comparison() -> None:
 def test_disagreement_of_the_two_tests_is_flagged() -> None:
     one_way = compare([differing([1.0, 1.0, 1.1, 1.2, 0.9, 9.0])], margin=0.01)[0]  # an outlier blows up the sd
     assert (one_way.p or 0) > 0.05 >= (one_way.p_sign_flip or 1)
-    assert one_way.flags == ("only the sign-flip test finds a difference",)
+    (flag,) = one_way.flags
+    assert "only the sign-flip test" in flag
     assert one_way.verdict == "undecided"
     mixed = differing([-0.2, 1.0, 1.1, 1.2, 0.9, 1.05])
     result = compare([mixed], margin=0.01)[0]
     assert (result.p_sign_flip or 0) > 0.05 >= (result.p or 1)
-    assert result.flags == ("only the t-test finds a difference",)
+    (flag,) = result.flags
+    assert "only the t-test" in flag
     assert result.verdict == "a"
 
 

@@ -28,7 +28,7 @@ def test_every_exhibit_has_a_section_with_a_caption() -> None:
         assert re.search(r'<figcaption>|<p class="note">', section)
         assert "seed" in section
     assert "pool: n = 10 of 10 seeds" in written
-    assert "pool-moved and strided-moved share the runs of pool and strided" in written
+    assert "share the runs of pool and strided" in written
     assert "share one\nscale" in written or "share one scale" in written
 
 
@@ -104,7 +104,7 @@ def test_more_arms_than_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery, "MOST_MATRICES", 2)
     monkeypatch.setattr(gallery, "MOST_BLOCKS", 1)
     written = page(sample_exhibits.with_exhibits())
-    assert "Drawn: 2 of 3 arms; report.md has all of them in words." in written
+    assert "Drawn: 2 of 3 arms" in written
     assert "Shown: 1 of 3 arms." in written
 
 
@@ -135,4 +135,5 @@ def test_the_digest_sees_exhibits() -> None:
 def test_maps_that_see_shuffled_pixels_say_so() -> None:
     (first, *_) = prepared.activations(sample_exhibits.with_exhibits())
     block = gallery._blocks([dataclasses.replace(first, shuffled=True)])[0]
-    assert block.title == "pool, seed 0: 8 maps of 28 × 28 values; it sees the images with their pixels shuffled"
+    assert block.title.startswith("pool, seed 0: 8 maps of 28 × 28")
+    assert "pixels shuffled" in block.title

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -29,10 +30,10 @@ def printed(scores: dict[str, dict[int | str, float]], margin: float = 0.01) -> 
 
 def test_a_decided_pair_is_told_with_its_evidence() -> None:
     lines = printed({"pool": dict(A), "strided": dict(B)})
-    assert lines[0] == "pool vs strided: pool is better"
+    assert lines[0].startswith("pool vs strided: pool is better")
     assert lines[1].startswith("  difference +0.097, 95 % interval +0.09")
     assert lines[1].endswith("over 7 paired seeds")
-    assert "a fresh run of pool beats one of strided with chance 1.00" in lines[2]
+    assert re.search(r"pool beats .*strided.* 1\.00", lines[2])
     assert len(lines) == 3
 
 
@@ -48,8 +49,8 @@ def test_an_undecided_pair_says_how_many_more_seeds_and_why() -> None:
     lines = printed({"pool": {0: 0.9, 1: 0.8}, "strided": {0: 0.7, 1: 0.75, 2: 0.6}})
     assert lines[0] == "pool vs strided: undecided"
     assert any("more seeds would decide" in line for line in lines)
-    assert any(line.startswith("  note: 2 seeds are fewer than the 6 needed") for line in lines)
-    assert any(line.startswith("  note: seeds without a partner, left out: 1 of strided") for line in lines)
+    assert any(re.match("  note: 2 seeds .* 6 needed", line) for line in lines)
+    assert any(re.match("  note: .*1 of strided", line) for line in lines)
 
 
 def test_a_single_seed_has_a_difference_and_no_interval() -> None:
