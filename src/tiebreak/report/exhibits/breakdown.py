@@ -80,7 +80,7 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
 
 
 def _triples(found: Any, name: str) -> list[tuple[float, float, int | None]]:
-    """Each x with its y and the number of examples; without what is no number."""
+    """Each x with its y and the number of examples, without values that are not finite."""
     x, y, n = (found.get(f"{name}_{part}") for part in "xyn")
     if x is None or y is None or x.ndim != 1 or y.ndim != 1 or x.dtype.kind not in "fiu" or y.dtype.kind not in "fiu":
         return []
@@ -96,7 +96,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     """Tables, and the legend with the least number of seeds behind each arm's lines."""
     found = breakdowns(evidence)
     legend = seeds_legend(evidence, [line for item in found for line in item.lines])
-    return {"breakdown": [_table(item) for item in found], "breakdown_legend": legend}
+    return {"breakdown": [table(item) for item in found], "breakdown_legend": legend}
 
 
 def seeds_legend(evidence: Evidence, lines: Sequence[Line]) -> list[Legend]:
@@ -111,7 +111,8 @@ def seeds_legend(evidence: Evidence, lines: Sequence[Line]) -> list[Legend]:
     ]
 
 
-def _table(item: Breakdown) -> BreakdownTable:
+def table(item: Breakdown) -> BreakdownTable:
+    """A row for each arm, a column for each x; where these are many, for some of them."""
     step = -(-len(item.amounts) // MOST_COLUMNS)
     shown = item.amounts[::step]
     rows = []
@@ -132,7 +133,7 @@ def _table(item: Breakdown) -> BreakdownTable:
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:
-    """A panel for each breakdown: each has a scale of its own, for each may be of another quantity."""
+    """A panel for each breakdown: each has a scale of its own, since quantities may differ."""
     panels = []
     for number, item in enumerate(breakdowns(evidence)):
         ends = [end for line in item.lines for each in line.points for end in (each.mean, each.low, each.high)]

@@ -18,6 +18,7 @@ from tiebreak.report.exhibits import (
     prepared,
     samples,
 )
+from tiebreak.report.exhibits.breakdown import Breakdown
 from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
 from tiebreak.report.figures import agreement
 from tiebreak.text import listed
@@ -25,15 +26,6 @@ from tiebreak.text import listed
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
 MOST_MATRICES = 6
 MOST_BLOCKS, MOST_MAPS = 6, 8  # arms, and maps of one image
-
-
-@dataclass(frozen=True, kw_only=True)
-class MoveTable:
-    """One kind of move in numbers: a row for each arm, a column for each amount."""
-
-    title: str
-    amounts: Sequence[str]
-    rows: Sequence[tuple[str, str, Sequence[str]]]  # arm, seeds, accuracies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +69,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     matrices = confusion.confusions(evidence)
     moves = prepared.robustness(evidence)
     return {
-        "robustness": [_table(move) for move in moves],
+        "robustness": [breakdown.table(_breakdown(move)) for move in moves],
         "move_legend": breakdown.seeds_legend(evidence, [line for move in moves for line in move.lines]),
         "examples": prepared.examples(evidence),
         "confusions": [
@@ -120,14 +112,10 @@ def figures(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def _table(move: Move) -> MoveTable:
-    amounts = sorted({point.x for line in move.lines for point in line.points})
-    rows = []
-    for line in move.lines:
-        means = {point.x: formatting.score(point.mean) for point in line.points}
-        seeds = min(point.n for point in line.points)
-        rows.append((line.arm, str(seeds), [means.get(amount, formatting.MISSING) for amount in amounts]))
-    return MoveTable(title=move.quantity, amounts=[f"{amount:g}" for amount in amounts], rows=rows)
+def _breakdown(move: Move) -> Breakdown:
+    return Breakdown(
+        name=move.kind, title=move.quantity, axes=(move.quantity, "test accuracy"), lines=move.lines, examples={}
+    )
 
 
 def _shared(evidence: Evidence) -> str:

@@ -61,7 +61,7 @@ def fragment(verdict: Verdict) -> str:
 
 
 def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
-    """A short name for everything that a report shows, and for the program that shows it."""
+    """A digest of everything that a report shows, and of the program's version."""
     trajectories = {run.trajectory for run in plan.runs.values()}
     return digest(
         {

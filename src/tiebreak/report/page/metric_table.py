@@ -73,7 +73,7 @@ def table(evidence: Evidence) -> tuple[list[str], list[MetricRow]]:
 
 
 def _scores(evidence: Evidence, arm: str, metric: str) -> list[float]:
-    """Of the arm's finished runs at its chosen setting; a run that was tested before a metric existed has none."""
+    """Scores of the arm's finished runs at its chosen setting; a run tested before a metric existed has none."""
     evaluation = evidence.plan.arm(arm).evaluation
     found = [
         final.metrics[metric]

@@ -75,7 +75,7 @@ def _trained(strategy: str, records: list[RunRecord], choice: Choice | None) -> 
 
 
 def _measured(choice: Choice) -> str:
-    """What was found out before the first run of a cohort ended."""
+    """What was measured before the first run of a cohort ended."""
     if choice.fused_ms is None:
         return f"one after the other{f': cannot be fused: {choice.reason}' if choice.reason else ''}"
     how = "fused" if choice.strategy == "fused" else "one after the other"

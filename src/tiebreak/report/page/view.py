@@ -177,7 +177,7 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
 
 
 def _finished(evidence: Evidence) -> str:
-    """How many runs came to a result, and how many ended without one."""
+    """How many runs finished, and how many diverged or failed."""
     status = [evidence.status(identity) for identity in evidence.plan.runs]
     lost = len(status) - status.count("done") - status.count("missing")
     done = f"{status.count('done')} of {number_of(len(status), 'planned run')} finished"

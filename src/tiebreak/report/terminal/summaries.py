@@ -178,7 +178,7 @@ def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -
 
 
 def print_status(console: Console, plan: Plan, records: Records) -> None:
-    """How far every arm is at every setting."""
+    """How many runs of every arm are done at every setting."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("arm", overflow="fold")
     table.add_column("setting", overflow="fold")
