@@ -20,7 +20,7 @@ from tiebreak.api import Result
 from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
 from tiebreak.drive.runner import Machine
 from tiebreak.plan.runs import PLAN_FILE
-from tiebreak.report import formatting
+from tiebreak.report.page import comparisons
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 
@@ -118,7 +118,7 @@ def test_the_folder_holds_what_the_design_promises(result: Result) -> None:
 
 def test_a_notebook_shows_the_answer_and_escapes_everything(result: Result) -> None:
     shown = result._repr_html_().replace("\N{MINUS SIGN}", "-")
-    assert html.escape(formatting.rounded(result.verdict.answer)) in shown
+    assert html.escape(comparisons.answer(result.verdict)) in shown
     assert "Is &lt;b&gt;pooling&lt;/b&gt; &amp; co. better?" in shown
     assert "<b>pooling" not in shown
 

@@ -100,4 +100,4 @@ def test_the_command_shows_classes_and_who_was_asked(folder: Path, picture: Path
     assert shown.exit_code == 0, shown.output
     assert "normal" in shown.output
     assert "%" in shown.output
-    assert "asked: pool (cnn-pool" in shown.output
+    assert "pool (cnn-pool" in shown.output

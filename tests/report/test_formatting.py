@@ -64,9 +64,9 @@ def test_seeds_needed_tells_unknown_from_hopeless() -> None:
 
 def test_a_hint_is_never_a_verdict() -> None:
     claim = ClaimResult(id="x", text="t", source=("R0",), verdict="hint", leans="holds", why="w")
-    assert formatting.claim(claim) == "hint: it seems to hold"
-    assert formatting.claim(claim.model_copy(update={"leans": None})) == "hint: no result yet"
-    assert formatting.claim(claim.model_copy(update={"verdict": "not run here"})) == "not run here"
+    assert formatting.claim_outcome(claim) == "hint: it seems to hold"
+    assert formatting.claim_outcome(claim.model_copy(update={"leans": None})) == "hint: no result yet"
+    assert formatting.claim_outcome(claim.model_copy(update={"verdict": "not run here"})) == "not run here"
 
 
 def test_an_interaction_has_a_larger_advantage_and_no_better_arm() -> None:
@@ -76,7 +76,7 @@ def test_an_interaction_has_a_larger_advantage_and_no_better_arm() -> None:
     assert formatting.outcome(interaction("undecided")) == "undecided"
     assert formatting.headline([interaction("b")]) == "the advantage is smaller for pool-moved − strided-moved"
     assert formatting.headline([interaction("undecided")]) == "undecided"
-    assert formatting.difference(interaction("a")) == "(pool-moved − strided-moved) − (pool − strided)"
+    assert formatting.subtraction(interaction("a")) == "(pool-moved − strided-moved) − (pool − strided)"
 
 
 def test_a_question_about_settings_has_one_headline() -> None:
@@ -99,25 +99,6 @@ def test_a_question_about_settings_has_one_headline() -> None:
 )
 def test_an_end_of_exactly_0_is_open(ends: tuple[float | None, float | None], shown: str) -> None:
     assert formatting.open_interval(*ends) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("difference -0.00041 to +12.34567", "difference -0.0004 to +12.35"),
-        ("pool at lr=0.00125, pool-0.12345 and 0.12345", "pool at lr=0.00125, pool-0.12345 and 0.12345"),
-        ("weight_decay=-0.12345 v1.2.3456 +0.12345.6", "weight_decay=-0.12345 v1.2.3456 +0.12345.6"),
-    ],
-)
-def test_only_differences_are_rounded(text: str, shown: str) -> None:
-    assert formatting.rounded(text) == shown
-
-
-def test_a_number_of_the_verdict_is_rounded_once() -> None:
-    verdict = sample_report.complete().verdict
-    first = verdict.comparisons[0].model_copy(update={"low": -0.006526})
-    given = verdict.model_copy(update={"comparisons": (first,)})
-    assert formatting.rounded("interval -0.0065 to", given) == "interval -0.007 to"
 
 
 def test_names_are_listed_as_a_reader_expects() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tiebreak import api
 from tiebreak.drive.messages import Message, Note
 from tiebreak.drive.runner import Machine
-from tiebreak.results.example_selection import telling_examples, to_show
+from tiebreak.results.example_selection import contrasting_examples, exhibit_runs
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
 
@@ -36,7 +36,7 @@ def tally(result: api.Result) -> Tally:
 
 def test_every_run_at_the_chosen_setting_is_shown_once(shown: tuple[api.Result, list[Message]]) -> None:
     result, _ = shown
-    wanted = to_show(tally(result))
+    wanted = exhibit_runs(tally(result))
     assert set(wanted) == set(result.plan.arm("pool").runs.values()) | set(result.plan.arm("strided").runs.values())
     assert set(result.records.exhibits) == set(wanted), "arms that share runs share exhibits"
     first, second = result.plan.arm("pool").runs.values()
@@ -46,7 +46,7 @@ def test_every_run_at_the_chosen_setting_is_shown_once(shown: tuple[api.Result, 
 
 def test_the_examples_tell_the_arms_apart(shown: tuple[api.Result, list[Message]]) -> None:
     result, _ = shown
-    examples = telling_examples(tally(result))
+    examples = contrasting_examples(tally(result))
     assert len(set(examples)) == len(examples)
     rates = []
     for arm in ("pool", "strided"):
@@ -80,5 +80,5 @@ def test_nothing_is_shown_before_anything_is_trained(tiny_study: Callable[..., S
 
     study = tiny_study()
     empty = Tally(study, make_plan(study, tiny_data_dir), Records(epochs={}, runs={}, finals={}))
-    assert to_show(empty) == {}
-    assert telling_examples(empty) == ()
+    assert exhibit_runs(empty) == {}
+    assert contrasting_examples(empty) == ()

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -230,3 +230,14 @@ def with_reported() -> Evidence:
         )
     verdict = whole.verdict.model_copy(update={"reported": tuple(rows)})
     return dataclasses.replace(whole, verdict=verdict)
+
+
+def with_question(question: Mapping[str, object]) -> Evidence:
+    """The complete sample with another primary comparison, and a fourth arm that shares the runs of `pool`."""
+    text = complete().study.model_dump(mode="json", exclude_none=True)
+    arms = [*text["arms"][:3], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
+    changes = {"arms": arms, "comparisons": [question], "claims": [], "reported": []}
+    study = Study.model_validate({**text, **changes})
+    plan = make_plan(study)
+    records = make_records(study, plan)
+    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))

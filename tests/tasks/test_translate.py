@@ -232,7 +232,7 @@ def test_a_study_of_ones_own_pairs_ends_with_a_translator_that_can_be_used(tmp_p
     result = api.run(study, tmp_path / "out", machine=Machine(workers=1), listen=lambda message: None)
     assert result.verdict.finished == 2
     page = result.report.read_text("utf-8")
-    assert "What the runs write" in page
+    assert "Sample outputs" in page
     assert "accuracy" not in page
     used = use(tmp_path / "out", "cab", how={"beam": 2})
     assert len(used.reply.answers) == 1

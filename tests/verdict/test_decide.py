@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_less_is_better_where_the_goal_is_min(bench: Callable[..., Bench]) -> No
     assert verdict.primary.difference == pytest.approx(-0.1)  # in the metric's own unit
     assert verdict.primary.verdict == "a"
     assert verdict.primary.p_a_better == 1
-    assert "pool is better than strided (loss -0.1000" in verdict.answer
+    assert re.search(r"pool is better.*loss -0\.1000", verdict.answer)
 
 
 def test_a_comparison_may_have_a_metric_and_a_margin_of_its_own(bench: Callable[..., Bench]) -> None:
@@ -146,7 +147,7 @@ def test_a_comparison_may_have_a_metric_and_a_margin_of_its_own(bench: Callable[
     first, second = bench(comparisons=comparisons).verdict(levels(pool=0.9, strided=0.8)).comparisons
     assert (first.verdict, first.metric) == ("a", "accuracy")
     assert (second.verdict, second.metric) == ("same", "loss")
-    assert second.sentence.startswith("pool and strided are the same within ±0.5 (loss -0.1000")
+    assert re.search(r"same within ±0\.5.*loss -0\.1000", second.sentence)
 
 
 @pytest.mark.parametrize(("metric", "sign"), [("accuracy", 1), ("loss", -1)])
@@ -163,9 +164,8 @@ def test_an_interaction_is_the_advantage_of_the_first_pair_over_that_of_the_seco
     assert item.verdict == expected
     assert item.difference == pytest.approx(sign * ((0.9 - 0.8) - (shuffled - 0.8)))
     size = "larger" if expected == "a" else "smaller"
-    assert item.sentence.startswith(
-        f"The advantage of pool over strided is {size} than that of pool-2 over strided-2 ("
-    )
+    assert f"{size} than" in item.sentence
+    assert [side.arm for side in item.sides] == ["pool", "strided", "pool-2", "strided-2"]
 
 
 def test_an_interaction_pairs_by_seed_and_needs_all_four_arms(bench: Callable[..., Bench]) -> None:
@@ -196,7 +196,9 @@ def test_a_best_setting_is_compared_with_each_other_setting(bench: Callable[...,
     assert (first.a, first.b) == ("pool at lr=0.01", "pool at lr=0.1")
     assert (second.a, second.b) == ("pool at lr=0.01", "pool at lr=0.001")
     assert {first.group, second.group} == {"best rate"}
-    assert first.name == "best rate: pool at lr=0.01 vs pool at lr=0.1"
+    assert first.name.startswith("best rate: ")
+    assert first.name != second.name
+    assert [side.setting for side in first.sides] == [{"lr": 0.01}, {"lr": 0.1}]
     assert [first.verdict, second.verdict] == ["a", "a"]
     assert [first.difference, second.difference] == [pytest.approx(0.2), pytest.approx(0.1)]
 
@@ -207,7 +209,7 @@ def test_between_two_settings_the_comparison_keeps_its_name(bench: Callable[...,
     )
     (item,) = verdict.comparisons
     assert (item.name, item.group, item.verdict) == ("best", "best", "b")
-    assert verdict.answer.startswith("pool at lr=0.01 is better than pool at lr=0.1 (accuracy -0.2000")
+    assert verdict.answer.startswith("pool at lr=0.01 is better")
 
 
 def test_the_expected_setting_may_be_written_in_another_order(bench: Callable[..., Bench]) -> None:
@@ -275,7 +277,7 @@ def test_a_failed_run_is_counted_and_its_seed_left_out(bench: Callable[..., Benc
     assert (strided.seeds, strided.failed, strided.missing) == (5, 2, 1)
     assert verdict.primary.seeds == 5
     assert (verdict.planned, verdict.finished) == (16, 15)
-    assert "strided: 2 of 8 runs at default diverged or failed and are not in its mean" in verdict.warnings
+    assert any(line.startswith("strided: 2 of 8 runs") for line in verdict.warnings)
     assert not any(line.startswith("pool:") for line in verdict.warnings)
 
 
@@ -289,7 +291,7 @@ def test_a_run_that_ended_with_an_endless_loss_counts_as_failed(bench: Callable[
     pool = verdict.designs[0]
     assert (pool.seeds, pool.failed, pool.missing) == (7, 1, 0)
     assert verdict.primary.seeds == verdict.reported[0].seeds == 7
-    assert "pool: 1 of 8 runs at default diverged or failed and are not in its mean" in verdict.warnings
+    assert any(line.startswith("pool: 1 of 8 runs") for line in verdict.warnings)
 
 
 def test_an_arm_that_never_finished_has_no_numbers(bench: Callable[..., Bench]) -> None:
@@ -298,7 +300,7 @@ def test_an_arm_that_never_finished_has_no_numbers(bench: Callable[..., Bench]) 
     assert (strided.seeds, strided.failed) == (0, SEEDS)
     assert strided.mean is strided.sd is strided.low is strided.high is strided.train_seconds is None
     assert verdict.primary.verdict == "undecided"
-    assert verdict.answer.startswith("pool and strided share no finished seed yet.")
+    assert "no finished seed" in verdict.answer
 
 
 def test_without_records_everything_is_undecided(bench: Callable[..., Bench]) -> None:
@@ -428,8 +430,9 @@ def test_a_claim_for_another_protocol_gets_a_hint_and_never_holds_or_fails(
     claim = {**bad_studies.CLAIM, **made_for}
     (found,) = bench(claims=[claim]).verdict(levels(pool=pool, strided=0.8)).claims
     assert (found.verdict, found.leans) == ("hint", leans)
-    assert found.why.startswith("A hint only: it was made for")
+    assert "hint" in found.why
     assert "pneumoniamnist, audited, 1 epochs" in found.why
+    assert str(*made_for.values()) in found.why
 
 
 @pytest.mark.parametrize(
@@ -463,8 +466,9 @@ def test_a_best_setting_claim_is_not_run_here_while_one_setting_is_missing(bench
 
 def test_the_answer_is_the_primary_comparison_in_words(bench: Callable[..., Bench]) -> None:
     verdict = bench().verdict(levels(pool=0.9, strided=0.8))
-    assert verdict.answer.startswith("pool is better than strided (accuracy +0.1000, 95 % interval +0.097")
-    assert verdict.answer.endswith("8 paired seeds).")
+    assert verdict.answer == verdict.primary.sentence
+    for part in ("pool is better", "+0.1000", "95 % interval +0.097", "8 paired seeds"):
+        assert part in verdict.answer
 
 
 def test_an_undecided_answer_says_how_many_seeds_would_do(bench: Callable[..., Bench]) -> None:
@@ -472,17 +476,16 @@ def test_an_undecided_answer_says_how_many_seeds_would_do(bench: Callable[..., B
     item = verdict.primary
     assert item.verdict == "undecided"
     assert item.seeds_needed == 4
-    assert verdict.answer.startswith("Undecided between pool and strided (")
+    assert verdict.answer.startswith("Undecided")
     assert "--seeds 6" in verdict.answer
-    assert [line for line in verdict.warnings if "seeds" in line] == [
-        "2 seeds cannot decide 1 comparison: at least 6 are needed (--seeds)"
-    ], "said once"
+    (warning,) = [line for line in verdict.warnings if "seeds" in line]  # once, not for every comparison
+    assert "at least 6" in warning
 
 
 def test_seeds_that_were_planned_and_are_not_there_are_missed_by_the_comparison(bench: Callable[..., Bench]) -> None:
     scores = levels(pool=0.9, strided=0.8)
     verdict = bench().verdict(lambda *run: scores(*run) if run[2] < 3 else None)
-    assert any("3 seeds are fewer than the 6 needed" in line for line in verdict.warnings)
+    assert any(re.search("3 seeds.* 6 needed", line) for line in verdict.warnings)
 
 
 def test_an_answer_before_the_planned_seeds_are_there_asks_for_no_more(bench: Callable[..., Bench]) -> None:
@@ -524,10 +527,10 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin planned finished warnings",
+        "": "answer protocol margin seeds planned finished warnings",
         "metric": "",
         "designs": "design missing",
-        "comparisons": "name group kind primary metric margin p_sign_flip examples_low examples_high sentence",
+        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence",
         "reported": "seeds",
         "claims": "text source leans why",
     }

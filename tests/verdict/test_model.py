@@ -17,7 +17,7 @@ KEYS = {
     "": "study question data metric designs comparisons reported claims",
     "metric": "name goal split",
     "designs": "name parameters flops setting seeds failed mean sd low high train_seconds",
-    "comparisons": "a b difference low high p p_adjusted p_a_better verdict seeds seeds_needed",
+    "comparisons": "a b sides difference low high p p_adjusted p_a_better verdict seeds seeds_needed",
     "reported": "source what value mean low high inside",
     "claims": "id verdict",
 }
@@ -81,7 +81,7 @@ def test_a_number_that_does_not_exist_is_null() -> None:
 
 
 def test_a_folder_without_a_verdict_is_told(tmp_path: Path) -> None:
-    with pytest.raises(TiebreakError, match=r"no verdict\.json yet; finish the study"):
+    with pytest.raises(TiebreakError, match=r"verdict\.json.*`tiebreak run`"):
         Verdict.read(tmp_path)
 
 
@@ -100,3 +100,31 @@ def test_an_outcome_outside_the_four_is_refused(tmp_path: Path) -> None:
     (tmp_path / VERDICT_FILE).write_text(json.dumps(found))
     with pytest.raises(TiebreakError, match="'same' or 'undecided'"):
         Verdict.read(tmp_path)
+
+
+def test_a_comparison_carries_its_sides_as_data() -> None:
+    content = json.loads(verdict().to_json())
+    setting, pair = content["comparisons"]
+    assert setting["sides"] == [
+        {"arm": "pool", "setting": {"lr": lr}, "metric": "accuracy", "metrics": []} for lr in (0.1, 0.01)
+    ]
+    assert [side["arm"] for side in pair["sides"]] == ["pool", "strided"]
+    assert (setting["a"], setting["b"]) == ("pool at lr=0.1", "pool at lr=0.01")
+
+
+def test_the_sides_of_an_interaction_are_named_with_a_true_minus_sign() -> None:
+    item = verdict().comparisons[0]
+    assert item.side_names == ("pool at lr=0.1", "pool at lr=0.01")
+    sides = tuple(item.sides[0].model_copy(update={"arm": arm}) for arm in ("a-1", "b", "c", "d - e"))
+    item = item.model_copy(update={"kind": "interaction", "a": "label", "b": "label", "sides": sides})
+    assert item.side_names == ("a-1 − b", "c − d - e")
+
+
+def test_a_verdict_written_before_sides_were_stored_is_one_line(tmp_path: Path) -> None:
+    found = json.loads(verdict().to_json())
+    for item in found["comparisons"]:
+        del item["sides"]
+    (tmp_path / VERDICT_FILE).write_text(json.dumps(found))
+    with pytest.raises(TiebreakError, match=r"sides.*`tiebreak report`") as caught:
+        Verdict.read(tmp_path)
+    assert "\n" not in str(caught.value)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -56,54 +57,52 @@ def test_the_same_scores_however_they_are_written(tmp_path: Path, text: str) -> 
 
 def test_names_may_hold_commas_and_line_breaks(tmp_path: Path) -> None:
     path = written(tmp_path, 'arm,seed,score\n"pool, 2×2",0,1\n"two\nlines",0,2\nc,0,oops\n')
-    assert complaint(path) == ", line 5: the score 'oops' is not a number; write it like 0.93"
+    assert complaint(path).startswith(", line 5: the score 'oops'")
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "place", "words"),
     [
-        ("", ": the file is empty; it should have the columns arm, seed, score"),
-        ("\n \n", ": the file is empty; it should have the columns arm, seed, score"),
-        ("arm,seed,score\n", ": no scores; write one line for each arm and seed below the header"),
-        ("arm,seed,score\na,0,1\na,1,2\n", ": only one arm, 'a'; a comparison takes two"),
-        (
-            "arm,seed,scores\na,0,1\n",
-            ", line 1: no column 'score'; the first line names arm, seed and score (did you mean 'scores'?)",
-        ),
-        (
-            "arm,seed,accuracy\na,0,1\n",
-            ", line 1: no column 'score'; the first line names arm, seed and score (valid: accuracy)",
-        ),
-        ("arm;seed;score\na;0;1\n", ", line 1: the columns are not separated by commas; save the file with commas"),
-        ("arm,seed,score,score\na,0,1,2\n", ", line 1: 2 columns are called 'score'; rename all but one"),
-        ("arm,seed,score\na,0\n", ", line 2: 2 cells where the header has 3; complete it"),
-        ("arm,seed,score\na,0,1\nb,0,\n", ", line 3: the score '' is not a number; write it like 0.93"),
-        ('arm,seed,score\na,0,"0,93"\n', ", line 2: the score '0,93' is not a number; write it like 0.93"),
-        ("arm,seed,score\n\na,0,1\na,00,2\n", ", line 4: arm 'a' has a second score for seed 0; keep one of them"),
-        ("arm,seed,score\n,0,1\n", ", line 2: no arm; fill it in, or remove the line"),
-        ("arm,seed,score\na,,1\n", ", line 2: no seed; fill it in, or remove the line"),
-        ('arm,seed,score\na,0,"1\n', ", line 2: not valid CSV (unexpected end of data); check the quotes"),
+        ("", "", "empty.* arm, seed, score"),
+        ("\n \n", "", "empty.* arm, seed, score"),
+        ("arm,seed,score\n", "", "no scores"),
+        ("arm,seed,score\na,0,1\na,1,2\n", "", "only one arm, 'a'"),
+        ("arm,seed,scores\na,0,1\n", ", line 1", "no column 'score'.*did you mean 'scores'"),
+        ("arm,seed,accuracy\na,0,1\n", ", line 1", "no column 'score'.*valid: accuracy"),
+        ("arm;seed;score\na;0;1\n", ", line 1", "commas"),
+        ("arm,seed,score,score\na,0,1,2\n", ", line 1", "2 columns.*'score'"),
+        ("arm,seed,score\na,0\n", ", line 2", "2 cells.* 3"),
+        ("arm,seed,score\na,0,1\nb,0,\n", ", line 3", "score ''.*0.93"),
+        ('arm,seed,score\na,0,"0,93"\n', ", line 2", "score '0,93'.*0.93"),
+        ("arm,seed,score\n\na,0,1\na,00,2\n", ", line 4", "'a'.*second score.*seed 0"),
+        ("arm,seed,score\n,0,1\n", ", line 2", "no arm"),
+        ("arm,seed,score\na,,1\n", ", line 2", "no seed"),
+        ('arm,seed,score\na,0,"1\n', ", line 2", "CSV.*quotes"),
     ],
 )
-def test_bad_files_get_one_line_with_the_place_and_the_cure(tmp_path: Path, text: str, message: str) -> None:
-    assert complaint(written(tmp_path, text)) == message
+def test_bad_files_get_one_line_with_the_place_and_the_cure(tmp_path: Path, text: str, place: str, words: str) -> None:
+    found = complaint(written(tmp_path, text))
+    assert found.startswith(f"{place}: ")
+    assert re.search(words, found)
+    assert "\n" not in found
 
 
 @pytest.mark.parametrize("score", ["nan", "-inf", "1e200"])
 def test_scores_that_are_not_finite_are_refused(tmp_path: Path, score: str) -> None:
     found = complaint(written(tmp_path, f"arm,seed,score\na,0,{score}\n"))
-    assert found == f", line 2: the score {score!r} cannot be compared; remove the line of a run that failed"
+    assert found.startswith(f", line 2: the score {score!r}")
+    assert "remove the line" in found
 
 
 def test_a_file_without_a_header_says_what_is_missing(tmp_path: Path) -> None:
-    assert "no column 'arm'; the first line names arm, seed and score" in complaint(written(tmp_path, "a,0,1\nb,0,2\n"))
+    assert "no column 'arm'" in complaint(written(tmp_path, "a,0,1\nb,0,2\n"))
 
 
 def test_a_file_that_is_not_utf8_or_not_there(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     assert complaint(path) == ": No such file or directory"
     path.write_bytes("arm,seed,score\n".encode("utf-16"))
-    assert complaint(path) == ": not UTF-8 text (byte 0); save it as CSV in UTF-8"
+    assert re.search("UTF-8.*byte 0", complaint(path))
     assert complaint(tmp_path) == ": Is a directory"
 
 
@@ -148,24 +147,24 @@ def test_seeds_without_a_partner_are_counted() -> None:
     scores = {"pool": TABLE["pool"], "stride": {**TABLE["stride"], 7: 0.9, 8: 0.9}}
     ((_, _, result),) = compare_scores(scores, margin=0.005)
     assert result.seeds == 7
-    assert result.flags == ("seeds without a partner, left out: 2 of stride",)
+    assert len(result.flags) == 1
+    assert "2 of stride" in result.flags[0]
     shorter = {"pool": {seed: score for seed, score in TABLE["pool"].items() if seed}, "stride": scores["stride"]}
     ((_, _, result),) = compare_scores(shorter, margin=0.005)
-    assert result.flags == ("seeds without a partner, left out: 3 of stride",)
+    assert "3 of stride" in result.flags[0]
 
 
 @pytest.mark.parametrize(
     ("pairs", "margin", "message"),
     [
-        (None, 0.0, "margin: should be a positive number in the unit of the scores, not 0.0"),
-        ([("pool", "strid")], 0.1, "no arm 'strid' among the scores; did you mean 'stride'?"),
-        ([("pool", "pool")], 0.1, "arms 'pool' and 'pool': an arm cannot be compared with itself"),
-        ([("pool", "alone")], 0.1, "arms 'pool' and 'alone': they share no seed, and runs are paired by seed"),
+        (None, 0.0, "margin.*not 0.0"),
+        ([("pool", "strid")], 0.1, "no arm 'strid'.*did you mean 'stride'"),
+        ([("pool", "pool")], 0.1, "'pool' and 'pool'.*itself"),
+        ([("pool", "alone")], 0.1, "'pool' and 'alone'.*no seed"),
     ],
 )
 def test_what_cannot_be_compared_is_said_in_one_line(
     pairs: list[tuple[str, str]] | None, margin: float, message: str
 ) -> None:
-    with pytest.raises(TiebreakError) as caught:
+    with pytest.raises(TiebreakError, match=message):
         compare_scores({**TABLE, "alone": {99: 0.5}}, margin=margin, pairs=pairs)
-    assert str(caught.value) == message

@@ -1,79 +1,136 @@
 from __future__ import annotations
 
-import dataclasses
-from typing import Literal
+import re
+from typing import Any
 
 import pytest
 
-from tiebreak.study.schema import Interaction, Pair
-from tiebreak.verdict.sentences import sentence
-from tiebreak.verdict.statistics import Compared
+from support import hand_made
+from tiebreak.study.schema import Claim
+from tiebreak.verdict.model import ComparisonResult, Outcome, Side
+from tiebreak.verdict.sentences import answer, claim_reason, four_decimals, sentence
 
-PAIR = Pair(a="pool", b="strided")
-CROSS = Interaction(kind="interaction", a="cnn", b="mlp", c="cnn-shuffled", d="mlp-shuffled")
+INTERACTION = ("cnn", "mlp", "cnn-shuffled", "mlp-shuffled")
 
 
-def result(verdict: Literal["a", "b", "same", "undecided"]) -> Compared:
-    return Compared(difference=0.02, low=0.01, high=0.03, p_a_better=0.9, verdict=verdict, seeds=8)
+def side(arm: str, metric: str = "accuracy", metrics: tuple[str, ...] = ()) -> Side:
+    return Side(arm=arm, setting={"lr": 0.1}, metric=metric, metrics=metrics)
+
+
+def result(verdict: Outcome = "undecided", **changes: Any) -> ComparisonResult:
+    values: dict[str, Any] = {
+        "name": "pool vs strided", "group": "pool vs strided", "kind": "pair", "primary": True, "a": "pool",
+        "b": "strided", "sides": (side("pool"), side("strided")), "metric": "accuracy", "margin": 0.005,
+        "difference": 0.02, "low": 0.01, "high": 0.03, "p": 0.01, "p_adjusted": 0.01, "p_sign_flip": 0.01,
+        "p_a_better": 0.9, "seeds": 8, "seeds_needed": None, "examples_low": None, "examples_high": None,
+        "sentence": "",
+    }  # fmt: skip
+    return ComparisonResult(**{**values, "verdict": verdict, **changes})
+
+
+def interaction(verdict: Outcome) -> ComparisonResult:
+    sides = tuple(side(arm) for arm in INTERACTION)
+    return result(verdict, kind="interaction", a="cnn - mlp", b="cnn-shuffled - mlp-shuffled", sides=sides)
 
 
 @pytest.mark.parametrize(
     ("verdict", "start"),
     [
-        ("a", "pool is better than strided ("),
-        ("b", "strided is better than pool ("),
-        ("same", "pool and strided are the same within ±0.005 ("),
-        ("undecided", "Undecided between pool and strided ("),
+        ("a", "pool is better"),
+        ("b", "strided is better"),
+        ("same", "pool and strided are the same within ±0.005"),
+        ("undecided", "Undecided between pool and strided"),
     ],
 )
-def test_a_pair_in_words(verdict: Literal["a", "b", "same", "undecided"], start: str) -> None:
-    said = sentence(PAIR, "pool", "strided", "accuracy", result(verdict), 0.005)
-    assert said == f"{start}accuracy +0.0200, 95 % interval +0.0100 to +0.0300 over 8 paired seeds)."
+def test_a_pair_in_words(verdict: Outcome, start: str) -> None:
+    found = sentence(result(verdict))
+    assert found.startswith(start)
+    for part in ("accuracy +0.0200", "95 % interval +0.0100 to +0.0300", "8 paired seeds"):
+        assert part in found
 
 
 @pytest.mark.parametrize(
-    ("verdict", "start"),
-    [
-        ("a", "The advantage of cnn over mlp is larger than that of cnn-shuffled over mlp-shuffled ("),
-        ("b", "The advantage of cnn over mlp is smaller than that of cnn-shuffled over mlp-shuffled ("),
-        (
-            "same",
-            "The advantage of cnn over mlp and that of cnn-shuffled over mlp-shuffled are the same within ±0.005 (",
-        ),
-        (
-            "undecided",
-            "Undecided whether the advantage of cnn over mlp is larger than that of cnn-shuffled over mlp-sh",
-        ),
-    ],
+    ("verdict", "words"), [("a", "is larger"), ("b", "is smaller"), ("same", "within ±0.005"), ("undecided", "whether")]
 )
-def test_an_interaction_in_words(verdict: Literal["a", "b", "same", "undecided"], start: str) -> None:
-    assert sentence(CROSS, "cnn - mlp", "cnn-shuffled - mlp-shuffled", "accuracy", result(verdict), 0.005).startswith(
-        start
-    )
+def test_an_interaction_names_all_four_arms_and_no_winner(verdict: Outcome, words: str) -> None:
+    found = sentence(interaction(verdict))
+    assert words in found
+    assert re.search("advantage of cnn over mlp .*that of cnn-shuffled over mlp-shuffled", found)
+    assert "better" not in found
+
+
+@pytest.mark.parametrize(("verdict", "words"), [("a", "is above"), ("b", "is below"), ("undecided", "whether")])
+def test_an_order_says_which_metric_is_above(verdict: Outcome, words: str) -> None:
+    sides = (side("lstm", "cosine"), side("lstm", "dl"))
+    found = sentence(result(verdict, kind="order", a="cosine of lstm", b="dl of lstm", sides=sides))
+    assert re.search(f"{words}.*difference [+]0.0200", found)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [("a", "rise together"), ("b", "falls where"), ("same", "not correlated"), ("undecided", "whether")],
+)
+def test_an_agreement_names_its_metrics_and_arm(verdict: Outcome, words: str) -> None:
+    sides = (side("lstm", "dl", ("dl", "jaccard", "cosine")),)
+    found = sentence(result(verdict, kind="agreement", a="agreement", b="none", sides=sides))
+    assert words in found
+    assert "dl, jaccard and cosine of lstm" in found
+    assert "rank correlation +0.0200" in found
 
 
 def test_nothing_to_compare_yet() -> None:
-    empty = Compared(difference=None, p_a_better=None, seeds=0)
-    assert sentence(PAIR, "pool", "strided", "accuracy", empty, 0.005) == "pool and strided share no finished seed yet."
+    nothing: dict[str, Any] = {"difference": None, "low": None, "high": None, "seeds": 0}
+    assert sentence(result(**nothing)).startswith("pool and strided share no finished seed")
+    found = sentence(interaction("undecided").model_copy(update=nothing))
+    assert found.startswith("cnn − mlp and cnn-shuffled − mlp-shuffled share"), "true minus signs"
 
 
 def test_a_single_seed_has_no_interval() -> None:
-    one = Compared(difference=0.5, p_a_better=1.0, seeds=1)
-    assert sentence(PAIR, "a", "b", "loss", one, 0.1) == "Undecided between a and b (loss +0.5000, 1 paired seed)."
+    found = sentence(result(difference=0.5, low=None, high=None, seeds=1))
+    assert "(accuracy +0.5000, 1 paired seed)" in found
 
 
 def test_an_interval_that_was_cut_at_zero_is_open_there() -> None:
-    cut = Compared(difference=0.02, low=0.0, high=0.03, p_a_better=0.9, verdict="a", seeds=8)
-    assert "95 % interval above 0 to +0.0300 over" in sentence(PAIR, "a", "b", "accuracy", cut, 0.005)
-    other = Compared(difference=-0.02, low=-0.03, high=0.0, p_a_better=0.1, verdict="b", seeds=8)
-    assert "95 % interval -0.0300 to below 0 over" in sentence(PAIR, "a", "b", "accuracy", other, 0.005)
-    none = Compared(difference=0.0, low=0.0, high=0.0, p_a_better=0.5, verdict="same", seeds=8)
-    assert "95 % interval +0.0000 to +0.0000 over" in sentence(PAIR, "a", "b", "accuracy", none, 0.005)
+    assert "interval above 0 to +0.0300 over" in sentence(result("a", low=0.0))
+    assert "interval -0.0300 to below 0 over" in sentence(result("b", difference=-0.02, low=-0.03, high=0.0))
+    assert "interval +0.0000 to +0.0000 over" in sentence(result("same", difference=0.0, low=0.0, high=0.0))
 
 
 def test_a_clear_difference_of_too_few_seeds_says_why_it_is_undecided() -> None:
-    clear, open_ = result("undecided"), dataclasses.replace(result("undecided"), low=-0.01)
-    few = "over 8 paired seeds, at least 9 could decide)."
-    assert sentence(PAIR, "a", "b", "accuracy", clear, 0.005, least=9).endswith(few)
-    for item, least in ((clear, 8), (open_, 9), (result("a"), 9)):
-        assert sentence(PAIR, "a", "b", "accuracy", item, 0.005, least=least).endswith("over 8 paired seeds).")
+    assert "at least 9 could decide" in sentence(result(), least=9)
+    for item, least in ((result(), 8), (result(low=-0.01), 9), (result("a"), 9)):
+        assert "could decide" not in sentence(item, least=least)
+
+
+def test_numbers_are_written_by_whoever_asks_and_from_the_data() -> None:
+    """To round the four decimals of the verdict's sentence once more could show another digit."""
+    item = result("a", difference=0.00652, low=0.00348, high=0.0127, a="pool at lr=0.0125", b="strided-0.1234")
+    assert four_decimals(item.low or 0) == "+0.0035"
+    found = sentence(item, number=lambda value: f"{value:+.3f}")
+    assert found.startswith("pool at lr=0.0125 is better than strided-0.1234 (accuracy +0.007, ")
+    assert "+0.003 to +0.013" in found
+
+
+def test_an_answer_is_the_primary_comparison_and_the_seeds_still_needed() -> None:
+    other = result("a", name="other", primary=False, a="nobody")
+    assert "nobody" not in answer((result("a"), other), seeds=8, complete=True)
+    undecided = result(low=-0.01, seeds_needed=4)
+    assert "--seeds 12" in answer((undecided,), seeds=8, complete=True)
+    waiting = answer((undecided,), seeds=20, complete=False)
+    assert "--seeds" not in waiting
+    assert "20 planned seeds" in waiting
+    assert "planned" not in answer((undecided,), seeds=20, complete=True)
+
+
+def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> None:
+    study = hand_made.study()
+    claim = Claim(id="x", text="t", comparison="one", also=("two",), data="octmnist", protocol="as-reported", epochs=15)
+    items = [result("a", name=name, group=name, a=f"arm-{name}") for name in ("one", "two", "three")]
+    found = claim_reason(study, claim, items, hint=False)
+    assert "arm-one" in found
+    assert "arm-two" in found
+    assert "arm-three" not in found
+    hint = claim_reason(study, claim, items, hint=True)
+    assert hint.endswith(found)
+    for word in ("hint", "octmnist", "as-reported", "15 epochs", study.data):
+        assert word in hint

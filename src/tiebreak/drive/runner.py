@@ -18,7 +18,7 @@ from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, St
 from tiebreak.drive.recorder import record, remove_unrecorded, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
-from tiebreak.results.example_selection import to_show
+from tiebreak.results.example_selection import exhibit_runs
 from tiebreak.results.record import CheckpointRecord, Choice, Precision, Strategy, device_label
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
@@ -120,7 +120,7 @@ class Driver:
         records = self._store.records()
         new = {
             identity: examples
-            for identity, examples in to_show(Tally(study, self._plan, records)).items()
+            for identity, examples in exhibit_runs(Tally(study, self._plan, records)).items()
             if identity not in records.exhibits or (examples and "examples" not in records.exhibits[identity])
         }
         if new:

@@ -1,1 +1,1 @@
-"""What a study found, for people: a page, a Markdown file and the terminal. Never trains, never imports torch."""
+"""The result of a study for people: a page, a Markdown file and the terminal. Never trains, never imports torch."""

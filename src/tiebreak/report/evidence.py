@@ -1,4 +1,4 @@
-"""The four things that a report reads, and how to look scores up in them. What is not there is simply absent."""
+"""The input of a report: study, plan, records and verdict, with lookups by arm. What was not recorded is absent."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tiebreak.plan.runs import Plan, PlannedArm, run_key
+from tiebreak.plan.runs import Plan, PlannedArm, Run, run_key
 from tiebreak.report import formatting
 from tiebreak.report.page.provenance import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
-from tiebreak.study.schema import Agreement, BestSetting, Order, Setting, Study, setting_label
+from tiebreak.study.schema import Setting, Study, setting_label
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, statistics
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
+from tiebreak.verdict.sides import arm_scores, paired_ranges, paired_scores, usable_scores
 
 MOST_VALUES = 4  # of one key of provenance
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One place of a curve: the mean over n seeds there, and its 95 % t interval where n allows one."""
+    """One point of a curve: the mean over n seeds there, and its 95 % t interval where n allows one."""
 
     x: float
     mean: float
@@ -34,16 +35,15 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Sides:
-    """The two sides of a comparison: what they are, their arms' places, and their scores by seed."""
+    """The two sides of a comparison, seed by seed: a name, the arm's place in the study and the scores of each."""
 
-    a: str
-    b: str
-    places: tuple[int, int]
+    names: tuple[str, str]
+    places: tuple[int, int]  # they decide the colours
     scores: tuple[Mapping[int, float], Mapping[int, float]]
     differences: bool = False  # the scores of an interaction are differences themselves
-    range: ranges.Range = ranges.ANYTHING  # where the scores of both can be
+    limits: tuple[ranges.Range, ranges.Range] = (ranges.ANYTHING, ranges.ANYTHING)  # the values that scores can take
 
-    def shown(self, score: float | None) -> str:
+    def format_score(self, score: float | None) -> str:
         """A score of either side, for a table."""
         return formatting.signed(score) if self.differences else formatting.score(score)
 
@@ -67,7 +67,7 @@ class Unfinished:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What a report is made of."""
+    """The input of a report: a study, its plan, its records and the verdict on them."""
 
     study: Study
     plan: Plan
@@ -91,11 +91,11 @@ class Evidence:
             found.update({arm.name: first.name for arm in arms if arm is not first})
         return found
 
-    def own(self) -> list[tuple[int, str]]:
+    def arms_with_runs(self) -> list[tuple[int, str]]:
         """The arms that have runs of their own, with their places in the study."""
         return [(index, arm.name) for index, arm in enumerate(self.study.arms) if arm.name not in self.shared]
 
-    def asked(self) -> list[str]:
+    def primary_arms(self) -> list[str]:
         """The arms of the primary comparison."""
         return next((list(dict.fromkeys(item.arms())) for item in self.study.comparisons if item.primary), [])
 
@@ -109,10 +109,10 @@ class Evidence:
 
     def scores(self, arm: str, setting: Setting | None, metric: str) -> dict[int, float]:
         """A metric by seed as the verdict sees it; nothing for an arm or a setting that was not planned."""
-        planned = {key.rpartition("/")[0] for item in self.plan.arms if item.name == arm for key in item.runs}
-        if setting is None or setting_label(setting) not in planned:
+        planned = next((item for item in self.plan.arms if item.name == arm), None)
+        if planned is None or setting is None or run_key(setting, 0) not in planned.runs:
             return {}
-        return _usable(Tally(self.study, self.plan, self.records).scores(arm, setting, metric))
+        return arm_scores(Tally(self.study, self.plan, self.records), arm, setting, metric)
 
     def chosen(self, arm: str) -> Setting | None:
         """The setting that the verdict shows the arm at."""
@@ -128,48 +128,21 @@ class Evidence:
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
         return [
             point(epoch, list(scores.values()), ranges.range_of(key))
-            for epoch, scores in ((epoch, _usable(by_epoch[epoch])) for epoch in sorted(by_epoch))
+            for epoch, scores in ((epoch, usable_scores(by_epoch[epoch])) for epoch in sorted(by_epoch))
             if scores
         ]
 
     def sides(self, item: ComparisonResult) -> Sides:
         """A comparison by seed. The sides of an interaction are two differences, those of a setting one arm twice."""
-        asked = next((each for each in self.study.comparisons if each.name == (item.group or item.name)), None)
-        within = ranges.range_of(item.metric)
-        if isinstance(asked, BestSetting):
-            labels = {f"{asked.arm} at {setting_label(setting)}": setting for setting in self.study.settings()}
-            settings, place = (asked.expect, labels.get(item.b)), self.index(asked.arm) or 0
-            halves = [self.scores(asked.arm, setting, item.metric) for setting in settings]
-            return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]), range=within)
-        if isinstance(asked, Order | Agreement):
-            return self._of_metrics(item, asked)
-        arms = asked.arms() if asked is not None else ()
-        found = [self.scores(arm, self.chosen(arm), item.metric) for arm in arms]
-        if len(found) == 2:
-            places = [self.index(arm) or 0 for arm in arms]
-            both = (found[0], found[1])
-            return Sides(a=item.a, b=item.b, places=(places[0], places[1]), scores=both, range=within)
-        halves = [_minus(found[0], found[1]), _minus(found[2], found[3])] if found else [{}, {}]
-        places = [self.index(arm) or 0 for arm in arms[::2]] or [0, 1]
+        tally = Tally(self.study, self.plan, self.records)
+        places = [self.index(side.arm) or 0 for side in item.sides]
         return Sides(
-            a=formatting.minus(item.a),
-            b=formatting.minus(item.b),
-            places=(places[0], places[1]),
-            scores=(halves[0], halves[1]),
-            differences=True,
+            names=item.side_names,
+            places=(places[0], places[len(places) // 2]),
+            scores=paired_scores(tally, item.sides),
+            differences=item.kind == "interaction",
+            limits=paired_ranges(item.sides),
         )
-
-    def _of_metrics(self, item: ComparisonResult, asked: Order | Agreement) -> Sides:
-        """Two metrics of one arm; or how far its metrics agree, beside 0."""
-        setting, place = self.chosen(asked.arm), self.index(asked.arm) or 0
-        if isinstance(asked, Order):
-            names = (side.partition(" of ")[0] for side in (item.a, item.b))
-            halves = [self.scores(asked.arm, setting, name) for name in names]
-        else:
-            tally = Tally(self.study, self.plan, self.records)
-            found = tally.agreement(asked.arm, setting, asked.metrics) if setting is not None else {}
-            halves = [found, dict.fromkeys(found, 0.0)]
-        return Sides(a=item.a, b=item.b, places=(place, place), scores=(halves[0], halves[1]))
 
     def status(self, identity: str) -> str:
         """`done`, `diverged`, `failed` or `missing`."""
@@ -200,13 +173,13 @@ class Evidence:
         """Every planned run without a result: one line for each that diverged or failed, the others joined."""
         seeds: dict[tuple[str, str, str, str], list[int]] = {}
         for arm in self.plan.arms:
-            for key, identity in arm.runs.items():
-                setting, _, seed = key.rpartition("/")
-                found = self._trouble(arm, setting, identity)
+            for identity in arm.runs.values():
+                run = self.plan.runs[identity]
+                found = self._problem(arm, run)
                 if found is not None and (found[0] == "not tested" or arm.name not in self.shared):
-                    seeds.setdefault((arm.name, setting, *found), []).append(int(seed))
+                    seeds.setdefault((arm.name, setting_label(run.setting), *found), []).append(run.seed)
         return [
-            Unfinished(arm=arm, setting=setting, seeds=formatting.ranges(some), status=status, reason=reason)
+            Unfinished(arm=arm, setting=setting, seeds=formatting.number_ranges(some), status=status, reason=reason)
             for (arm, setting, status, reason), some in seeds.items()
         ]
 
@@ -220,17 +193,18 @@ class Evidence:
                     values.setdefault(key, Counter())[value] += 1
         return [(key, _joined(values[key])) for key in sorted(values)]
 
-    def _trouble(self, arm: PlannedArm, setting: str, identity: str) -> tuple[str, str] | None:
-        status, total = self.status(identity), self.plan.runs[identity].epochs
+    def _problem(self, arm: PlannedArm, run: Run) -> tuple[str, str] | None:
+        """Why a run has no result: its status and the reason."""
+        status, total = self.status(run.identity), run.epochs
         if status in ("diverged", "failed"):
-            record = self.records.runs[identity]
+            record = self.records.runs[run.identity]
             return status, f"epoch {record.epoch} of {total}: {record.reason or 'no reason recorded'}"
         if status == "missing":
-            trained = len(self.epochs(identity))
+            trained = len(self.epochs(run.identity))
             return status, f"{trained} of {total} epochs trained" if trained else "not started"
         result = self.result(arm.name)
-        tested = arm.evaluation in self.records.finals.get(identity, {})
-        if tested or result is None or setting_label(result.setting) != setting:
+        tested = arm.evaluation in self.records.finals.get(run.identity, {})
+        if tested or result is None or setting_label(result.setting) != setting_label(run.setting):
             return None
         return "not tested", "trained, but the test split is not evaluated yet"
 
@@ -239,15 +213,6 @@ class Evidence:
         recorded = self.records.epochs.get(self.trajectories[identity], {})
         last = self.plan.runs[identity].epochs
         return {epoch: record for epoch, record in recorded.items() if epoch <= last}
-
-
-def _usable(scores: Mapping[int, float]) -> dict[int, float]:
-    """Without what is no number, or too large to be squared."""
-    return {key: value for key, value in scores.items() if abs(value) < statistics.LARGEST}
-
-
-def _minus(a: Mapping[int, float], b: Mapping[int, float]) -> dict[int, float]:
-    return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
 
 
 def point(x: float, scores: Sequence[float], within: ranges.Range = ranges.ANYTHING) -> Point:

@@ -1,14 +1,16 @@
-"""Numbers and outcomes as a reader sees them: three decimals, signs on differences, plain words. No data structures."""
+"""Numbers and outcomes as a reader sees them: three decimals, signs on differences, plain words. Returns text only."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 
-from tiebreak.verdict.model import ClaimResult, ComparisonResult, Verdict
+from tiebreak.verdict import sentences
+from tiebreak.verdict.model import ClaimResult, ComparisonResult
+from tiebreak.verdict.sentences import Number
 
 MISSING = "missing"
+REPORTS = ("R0", "R1", "R2", "R3", "R4")  # docs/glossary.md says what they are
 HINT = (
     "A hint comes from a run below the claim's own protocol (other data or a smaller budget). "
     "It points one way, but it neither confirms nor refutes the claim."
@@ -52,43 +54,27 @@ def signed_interval(low: float | None, high: float | None) -> str:
     return MISSING if low is None or high is None else f"{signed(low)} to {signed(high)}"
 
 
-def open_interval(low: float | None, high: float | None) -> str:
+def open_interval(low: float | None, high: float | None, number: Number = signed) -> str:
     """The same for simultaneous intervals, whose end is open where it is exactly 0.
 
     >>> open_interval(0.0, 0.0433), open_interval(-0.2, 0.0), open_interval(-0.01, 0.02)
     ('above 0 to +0.043', '-0.200 to below 0', '-0.010 to +0.020')
     """
-    if low is None or high is None or low == high:
-        return signed_interval(low, high)
-    return f"{signed(low) if low else 'above 0'} to {signed(high) if high else 'below 0'}"
+    return MISSING if low is None or high is None else sentences.open_interval(low, high, number)
 
 
-def rounded(text: str, verdict: Verdict | None = None) -> str:
-    """A sentence of the verdict whose differences have as many decimals as the tables; settings stay as they are.
+def true_minus(number: str) -> str:
+    """A written number, or an interval of numbers, with a true minus sign in place of the hyphen.
 
-    With the verdict, its own numbers are rounded: to round what the sentence has rounded could show another digit.
-
-    >>> rounded("pool at lr=0.0005 is better (accuracy +0.0216, 95 % interval above 0 to +0.0433)")
-    'pool at lr=0.0005 is better (accuracy +0.022, 95 % interval above 0 to +0.043)'
+    >>> true_minus("-0.200 to below 0")
+    '−0.200 to below 0'
     """
-    known = (
-        [value for item in verdict.comparisons for value in (item.difference, item.low, item.high)] if verdict else []
-    )
-    exact = {f"{value:+.4f}": value for value in known if value is not None}
-
-    def shown(found: re.Match[str]) -> str:
-        return signed(exact.get(found[0], float(found[0])))
-
-    return re.sub(r"(?<![\w.=+-])[+-]\d+\.\d{4,}(?![\w.])", shown, text)
+    return number.replace("-", "−")
 
 
-def minus(text: str) -> str:
-    """A difference of two arms, with a true minus sign between them.
-
-    >>> minus("pool-moved - strided-moved")
-    'pool-moved − strided-moved'
-    """
-    return text.replace(" - ", " − ")
+def signed_minus(value: float | None) -> str:
+    """A difference with its sign, a true minus sign where it is negative."""
+    return true_minus(signed(value))
 
 
 def p_value(value: float | None) -> str:
@@ -113,9 +99,12 @@ def share(value: float) -> str:
     >>> share(0.1234), share(0.0421), share(0.0001)
     ('12 %', '4.2 %', '<0.1 %')
     """
-    if 0 < value < 0.0005:
-        return "<0.1 %"
-    return f"{100 * value:.{0 if value >= 0.0995 else 1}f} %"
+    return f"{per_cent(value)} %"
+
+
+def per_cent(value: float) -> str:
+    """The same without the sign, for a cell of a matrix."""
+    return "<0.1" if 0 < value < 0.0005 else f"{100 * value:.{0 if value >= 0.0995 else 1}f}"
 
 
 def count(value: int | None) -> str:
@@ -123,18 +112,18 @@ def count(value: int | None) -> str:
     return "unknown" if value is None else f"{value:,}"
 
 
-def work(flops: int | None) -> str:
-    """Floating point operations for one example.
+def flops(number: int | None) -> str:
+    """A number of floating point operations.
 
-    >>> work(1_234_567), work(None)
+    >>> flops(1_234_567), flops(None)
     ('1.23 MFLOP', 'unknown')
     """
-    if flops is None:
+    if number is None:
         return "unknown"
     for size, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
-        if flops >= size:
-            return f"{flops / size:.3g} {unit}"
-    return f"{flops} FLOP"
+        if number >= size:
+            return f"{number / size:.3g} {unit}"
+    return f"{number} FLOP"
 
 
 def duration(seconds: float | None) -> str:
@@ -156,10 +145,10 @@ def duration(seconds: float | None) -> str:
     return f"{minutes / 1440:.1f} days"
 
 
-def ranges(numbers: Sequence[int]) -> str:
+def number_ranges(numbers: Sequence[int]) -> str:
     """Whole numbers, neighbours joined.
 
-    >>> ranges([0, 1, 2, 5])
+    >>> number_ranges([0, 1, 2, 5])
     '0 to 2, 5'
     """
     groups: list[list[int]] = []
@@ -171,27 +160,30 @@ def ranges(numbers: Sequence[int]) -> str:
     return ", ".join(str(group[0]) if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups)
 
 
-def outcome(item: ComparisonResult) -> str:
-    """A comparison's verdict in a few words. An interaction has no better arm: an advantage is larger or smaller."""
+def outcome(item: ComparisonResult, names: tuple[str, str] | None = None) -> str:
+    """A comparison's verdict in a few words; `names` stand for its sides where their own would be too long.
+
+    An interaction has no better arm: an advantage is larger or smaller.
+    """
+    a, b = names or item.side_names
     if item.kind == "interaction" and item.verdict in ("a", "b"):
-        return f"{'larger' if item.verdict == 'a' else 'smaller'} for {minus(item.a)}"
+        return f"{'larger' if item.verdict == 'a' else 'smaller'} for {a}"
     if item.kind == "order" and item.verdict in ("a", "b"):
-        return f"{item.a} is {'higher' if item.verdict == 'a' else 'lower'}"
+        return f"{a} is {'higher' if item.verdict == 'a' else 'lower'}"
     if item.kind == "agreement" and item.verdict in ("a", "b"):
         return "they rise together" if item.verdict == "a" else "one falls where another rises"
     return {
-        "a": f"{item.a} is better",
-        "b": f"{item.b} is better",
+        "a": f"{a} is better",
+        "b": f"{b} is better",
         "same": f"same within ±{item.margin:g}",
         "undecided": "undecided",
     }[item.verdict]
 
 
-def difference(item: ComparisonResult) -> str:
-    """What is subtracted from what."""
-    if item.kind == "interaction":
-        return f"({minus(item.a)}) − ({minus(item.b)})"
-    return f"{item.a} − {item.b}"
+def subtraction(item: ComparisonResult) -> str:
+    """What is subtracted from what: `pool − strided`."""
+    a, b = item.side_names
+    return f"({a}) − ({b})" if item.kind == "interaction" else f"{a} − {b}"
 
 
 def headline(primary: Sequence[ComparisonResult]) -> str:
@@ -215,8 +207,8 @@ def seeds_needed(item: ComparisonResult) -> str:
     return "not known yet" if item.difference is None else "no number would do"
 
 
-def claim(item: ClaimResult) -> str:
-    """What became of a claim, in words."""
+def claim_outcome(item: ClaimResult) -> str:
+    """The outcome of a claim, in words."""
     if item.verdict != "hint":
         return item.verdict
     return {
@@ -225,3 +217,14 @@ def claim(item: ClaimResult) -> str:
         "undecided": "hint: undecided here as well",
         None: "hint: no result yet",
     }[item.leans]
+
+
+def sources(names: Sequence[str]) -> str:
+    """Where a claim or a figure comes from; the five reports that Tiebreak examines are called reports.
+
+    >>> sources(["R0"]), sources(["R0", "R3"]), sources(["ten public re-runs"]), sources([])
+    ('report R0', 'reports R0, R3', 'ten public re-runs', '')
+    """
+    reports, others = ([name for name in names if (name in REPORTS) == known] for known in (True, False))
+    called = [f"{'report' if len(reports) == 1 else 'reports'} {', '.join(reports)}"] if reports else []
+    return "; ".join([*called, *others])

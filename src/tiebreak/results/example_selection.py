@@ -1,4 +1,4 @@
-"""What is worth showing of a study's runs: which of them, and which test examples tell the arms apart."""
+"""Which runs of a study get exhibits, and which test examples these show: those on which the arms differ most."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import numpy.typing as npt
 
 from tiebreak.results.tally import Tally
 
-APART, HARD = 4, 4  # examples that the one arm gets and the other does not, each way; examples that both get wrong
+APART, HARD = 4, 4  # examples that only one arm gets right, for either arm; examples that both get wrong
 
 
-def to_show(tally: Tally) -> dict[str, tuple[int, ...]]:
-    """The runs to make exhibits of: every arm's at its chosen setting. The first of each arm shows test examples."""
-    examples = telling_examples(tally)
-    wanted: dict[str, tuple[int, ...]] = {}
+def exhibit_runs(tally: Tally) -> dict[str, tuple[int, ...]]:
+    """The runs to make exhibits of, each with the test examples to show.
+
+    Every arm's runs at its chosen setting; only the first run of an arm shows test examples.
+    """
+    examples = contrasting_examples(tally)
+    found: dict[str, tuple[int, ...]] = {}
     for arm in tally.study.arms:
         setting = tally.chosen(arm.name)
         seeds = list(tally.scores(arm.name, setting, tally.study.metric))
         for seed in seeds:
             identity = tally.plan.arm(arm.name).run(setting, seed)
-            wanted.setdefault(identity, examples if seed == seeds[0] else ())
-    return wanted
+            found.setdefault(identity, examples if seed == seeds[0] else ())
+    return found
 
 
-def telling_examples(tally: Tally) -> tuple[int, ...]:
+def contrasting_examples(tally: Tally) -> tuple[int, ...]:
     """Test examples on which the arms of the primary comparison differ most, then those that are hard for both."""
     primary = next(item for item in tally.study.comparisons if item.primary)
     arms = [arm for arm in primary.arms() if tally.plan.arm(arm).evaluation == "default"][:2]
@@ -40,7 +43,7 @@ def telling_examples(tally: Tally) -> tuple[int, ...]:
 
 
 def _rate(tally: Tally, arm: str) -> npt.NDArray[np.float64] | None:
-    """How well each test example is got right (more is better), over the seeds of the arm's chosen setting."""
+    """The mean score of each test example (more is better) over the seeds of the arm's chosen setting."""
     outcomes = tally.outcomes(arm, tally.chosen(arm), tally.study.metric)
     sign = 1 if tally.study.goal() == "max" else -1
     return np.asarray(sign * np.mean([*outcomes.values()], axis=0, dtype=np.float64)) if outcomes else None

@@ -1,4 +1,4 @@
-"""Plan and records together: which scores exist, which runs failed, which setting validation chose."""
+"""A study's plan read together with its records: the scores, the failed runs, the setting that validation chose."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.plan.runs import Plan
+from tiebreak.results.correlation import LEAST_POINTS, least_spearman
 from tiebreak.results.record import Records
 from tiebreak.study.schema import Setting, Study
 
 Scores = dict[int, float]  # seed -> score
-LEAST_EPOCHS = 3  # of a rank correlation that says anything
 
 
 @dataclass(frozen=True)
 class Tally:
-    """A reader of one study's results."""
+    """Looks up the results of a study's arms by setting and seed."""
 
     study: Study
     plan: Plan
@@ -66,9 +66,9 @@ class Tally:
         for seed in self.scores(arm, setting, self.study.metric):
             run = self.plan.runs[self.plan.arm(arm).run(setting, seed)]
             epochs = self.records.epochs[run.trajectory]
-            course = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in range(1, run.epochs + 1)]
-            if len(course) >= LEAST_EPOCHS:
-                found[seed] = least_correlation(np.array(course))
+            values = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in range(1, run.epochs + 1)]
+            if len(values) >= LEAST_POINTS:
+                found[seed] = least_spearman(np.array(values, dtype=np.float64))
         return found
 
     def failed(self, arm: str, setting: Setting) -> int:
@@ -76,13 +76,13 @@ class Tally:
         return sum(self.status(arm, setting, seed) in ("diverged", "failed") for seed in range(self.study.seeds))
 
     def status(self, arm: str, setting: Setting, seed: int) -> str:
-        """done, diverged, failed or missing."""
+        """`done`, `diverged`, `failed` or `missing`."""
         record = self.records.runs.get(self.plan.arm(arm).run(setting, seed))
         return record.status if record is not None else "missing"
 
     def chosen(self, arm: str) -> dict[str, float]:
-        """The setting with the fewest failed runs and, among those, the best mean on validation. The test set is not
-        looked at. A setting without results, or whose mean is not a number, is the last choice."""
+        """The setting with the fewest failed runs and, among those, the best mean on validation. The test set
+        plays no part. A setting without results, or whose mean is not a number, is the last choice."""
         metric, goal = f"val_{self.study.metric}", self.study.goal()
 
         def rank(setting: Mapping[str, float]) -> tuple[bool, int, float]:
@@ -101,18 +101,3 @@ class Tally:
             epochs = self.records.epochs[run.trajectory]
             totals.append(sum(epochs[epoch].seconds["train"] for epoch in range(1, run.epochs + 1)))
         return float(np.mean(totals)) if totals else None
-
-
-def least_correlation(values: npt.NDArray[np.float64]) -> float:
-    """The least of Spearman's rank correlations between two columns of values [n, columns]; 0 where one is constant.
-
-    >>> least_correlation(np.array([[1.0, 5.0, 3.0], [2.0, 6.0, 1.0], [4.0, 9.0, 2.0]]))
-    -0.5
-    """
-    from scipy.stats import rankdata
-
-    ranks = rankdata(values, axis=0)
-    ranks = ranks - ranks.mean(axis=0)
-    sizes = np.sqrt((ranks**2).sum(axis=0))
-    table = (ranks.T @ ranks) / np.where(sizes > 0, sizes, 1.0) / np.where(sizes > 0, sizes, 1.0)[:, None]
-    return float(np.round(table[np.triu_indices(len(table), 1)].min(), 12))

@@ -1,4 +1,4 @@
-"""From records to the verdict: arms at the setting that validation chose, paired by seed, compared by stats.py."""
+"""From records to the verdict: each arm at the setting that validation chose, compared seed by seed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from tiebreak.plan.runs import Plan
 from tiebreak.results.record import Records
-from tiebreak.results.tally import Scores, Tally
+from tiebreak.results.tally import Tally
 from tiebreak.study.schema import (
     Agreement,
     BestSetting,
@@ -20,42 +20,17 @@ from tiebreak.study.schema import (
     Interaction,
     Order,
     Reported,
-    Setting,
     Study,
     setting_label,
 )
-from tiebreak.verdict import ranges, statistics
-from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Verdict
-from tiebreak.verdict.sentences import answer, sentence
-
-
-@dataclass(frozen=True)
-class Side:
-    """One side of a difference: a metric of an arm at a setting, or how far several metrics agree."""
-
-    arm: str
-    setting: Setting
-    metric: str
-    agreement: tuple[str, ...] = ()
-
-    def scores(self, tally: Tally) -> Scores:
-        """By seed."""
-        if self.agreement:
-            return tally.agreement(self.arm, self.setting, self.agreement)
-        return _scores(tally, self.arm, self.setting, self.metric)
-
-    @property
-    def range(self) -> ranges.Range:
-        """What its scores can be."""
-        return ranges.CORRELATION if self.agreement else ranges.range_of(self.metric)
+from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
+from tiebreak.verdict.sides import arm_scores, paired_ranges, paired_scores, side_scores
 
 
 @dataclass(frozen=True)
 class Question:
-    """One tested difference: `left` minus `right`, or for an interaction (left - right) minus (left2 - right2).
-
-    A question with one side asks how that differs from 0.
-    """
+    """One tested difference: the first side minus the second, as `ComparisonResult` says; `a` and `b` are labels."""
 
     comparison: Comparison
     a: str
@@ -65,10 +40,9 @@ class Question:
 
     @property
     def range(self) -> ranges.Range:
-        """What the difference can be."""
-        signs = (1, -1, -1, 1)[: len(self.sides)]
-        plus, minus = ([each.range for each, own in zip(self.sides, signs, strict=True) if own == s] for s in (1, -1))
-        return ranges.of_difference(plus, minus)
+        """The values that the difference can take."""
+        first, second = paired_ranges(self.sides)
+        return ranges.of_difference([first], [second])
 
 
 def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
@@ -83,20 +57,21 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
-    told = study.seeds < statistics.least_seeds(len(samples))  # the plan's warning says it once for all comparisons
+    warned = study.seeds < statistics.least_seeds(len(samples))  # the plan's warning covers all comparisons
     flags = [
         f"{item.name}: {flag}"
         for item, result in zip(comparisons, compared, strict=True)
-        for flag in (result.flags[1:] if told else result.flags)  # too few seeds is the first flag
+        for flag in (result.flags[1:] if warned else result.flags)  # too few seeds is the first flag
     ]
     return Verdict(
         study=study.name,
         question=study.question,
-        answer=answer(study, comparisons, complete=finished == len(plan.runs)),
+        answer=sentences.answer(comparisons, seeds=study.seeds, complete=finished == len(plan.runs)),
         data=study.data,
         protocol=study.protocol,
         metric=Metric(name=study.metric, goal=study.goal()),
         margin=study.margin,
+        seeds=study.seeds,
         planned=len(plan.runs),
         finished=finished,
         designs=designs,
@@ -112,43 +87,34 @@ def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
     if isinstance(item, BestSetting):
         for setting in tally.study.settings():
             if setting != item.expect:
-                names = [f"{item.arm} at {setting_label(each)}" for each in (item.expect, setting)]
-                sides = tuple(Side(item.arm, each, metric) for each in (item.expect, setting))
-                yield Question(item, names[0], names[1], metric, sides)
+                a, b = (f"{item.arm} at {setting_label(each)}" for each in (item.expect, setting))
+                sides = tuple(Side(arm=item.arm, setting=each, metric=metric) for each in (item.expect, setting))
+                yield Question(item, a, b, metric, sides)
         return
     if isinstance(item, Order):
         for high, low in pairwise(item.metrics):
-            sides = tuple(Side(item.arm, tally.chosen(item.arm), each) for each in (high, low))
+            setting = tally.chosen(item.arm)
+            sides = tuple(Side(arm=item.arm, setting=setting, metric=each) for each in (high, low))
             yield Question(item, f"{high} of {item.arm}", f"{low} of {item.arm}", high, sides)
         return
     if isinstance(item, Agreement):
-        side = Side(item.arm, tally.chosen(item.arm), item.metrics[0], agreement=item.metrics)
+        side = Side(arm=item.arm, setting=tally.chosen(item.arm), metric=item.metrics[0], metrics=item.metrics)
         yield Question(item, f"agreement of {', '.join(item.metrics)} of {item.arm}", "none", side.metric, (side,))
         return
-    sides = tuple(Side(arm, tally.chosen(arm), metric) for arm in item.arms())
+    sides = tuple(Side(arm=arm, setting=tally.chosen(arm), metric=metric) for arm in item.arms())
     if isinstance(item, Interaction):
         yield Question(item, f"{item.a} - {item.b}", f"{item.c} - {item.d}", metric, sides)
     else:
         yield Question(item, item.a, item.b, metric, sides)
 
 
-def _scores(tally: Tally, arm: str, setting: Setting, metric: str) -> Scores:
-    """The scores that can be compared: a network may end with a loss that is infinite or not a number."""
-    found = tally.scores(arm, setting, metric)
-    return {seed: score for seed, score in found.items() if abs(score) <= statistics.LARGEST}
-
-
 def _sample(tally: Tally, question: Question) -> statistics.Sample:
     """The scores of the seeds that finished on every side."""
-    scores = [side.scores(tally) for side in question.sides]
-    seeds = sorted(set.intersection(*(set(each) for each in scores)))
-    columns = [np.array([each[seed] for seed in seeds]) for each in scores]
-    if len(columns) == 1:
-        columns.append(np.zeros_like(columns[0]))
-    if len(columns) == 4:
-        columns = [columns[0] - columns[1], columns[2] - columns[3]]
+    first, second = paired_scores(tally, question.sides)
+    seeds = sorted(first.keys() & second.keys())
+    a, b = (np.array([scores[seed] for seed in seeds], dtype=np.float64) for scores in (first, second))
     goal, margin = tally.study.goal(question.metric), question.comparison.margin
-    return statistics.Sample(a=columns[0], b=columns[1], goal=goal, margin=margin)
+    return statistics.Sample(a=a, b=b, goal=goal, margin=margin)
 
 
 def _possible(result: statistics.Compared, within: ranges.Range) -> statistics.Compared:
@@ -160,13 +126,14 @@ def _comparison(tally: Tally, question: Question, result: statistics.Compared, l
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
     single = kind not in ("setting", "order") or len(list(_questions(tally, question.comparison))) == 1
-    return ComparisonResult(
+    item = ComparisonResult(
         name=question.comparison.name if single else f"{question.comparison.name}: {question.a} vs {question.b}",
         group=question.comparison.name,
         kind=kind,
         primary=question.comparison.primary,
         a=question.a,
         b=question.b,
+        sides=question.sides,
         metric=question.metric,
         margin=margin,
         difference=result.difference,
@@ -181,8 +148,9 @@ def _comparison(tally: Tally, question: Question, result: statistics.Compared, l
         seeds_needed=result.seeds_needed,
         examples_low=low,
         examples_high=high,
-        sentence=sentence(question.comparison, question.a, question.b, question.metric, result, margin, least=least),
+        sentence="",
     )
+    return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
 
 
 def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
@@ -190,7 +158,7 @@ def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
     if len(question.sides) == 1:
         return None
     found = [tally.outcomes(side.arm, side.setting, side.metric) for side in question.sides]
-    usable = [side.scores(tally) for side in question.sides]
+    usable = [side_scores(tally, side) for side in question.sides]
     seeds = sorted(set.intersection(*(set(each) for each in found), *(set(each) for each in usable)))
     if not seeds or len({len(each[seed]) for each in found for seed in seeds}) != 1:
         return None
@@ -202,8 +170,8 @@ def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
 
 def _arm(tally: Tally, name: str) -> ArmResult:
     setting, planned = tally.chosen(name), tally.plan.arm(name)
-    scores = _scores(tally, name, setting, tally.study.metric)
-    endless = len(tally.scores(name, setting, tally.study.metric)) - len(scores)
+    scores = arm_scores(tally, name, setting, tally.study.metric)
+    unusable = len(tally.scores(name, setting, tally.study.metric)) - len(scores)
     estimate = statistics.estimate(list(scores.values()))
     missing = sum(tally.status(name, setting, seed) == "missing" for seed in range(tally.study.seeds))
     return ArmResult(
@@ -213,7 +181,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         flops=planned.flops,
         setting=setting,
         seeds=len(scores),
-        failed=tally.failed(name, setting) + endless,
+        failed=tally.failed(name, setting) + unusable,
         missing=missing,
         mean=estimate.mean,
         sd=estimate.sd,
@@ -243,7 +211,7 @@ def _figures(study: Study) -> list[Reported]:
 
 
 def _reported(tally: Tally, item: Reported) -> ReportedResult:
-    scores = list(_scores(tally, item.arm, item.setting, item.metric).values())
+    scores = list(arm_scores(tally, item.arm, item.setting, item.metric).values())
     interval = statistics.prediction_interval(scores)
     low, high = (ranges.cut(end, ranges.range_of(item.metric)) for end in interval or (None, None))
     return ReportedResult(
@@ -260,22 +228,19 @@ def _reported(tally: Tally, item: Reported) -> ReportedResult:
 
 def _claim(study: Study, claim: Claim, comparisons: tuple[ComparisonResult, ...]) -> ClaimResult:
     """Holds when every difference it rests on went its way, fails when one was decided otherwise."""
-    own = [item for item in comparisons if item.group in (claim.comparison, *claim.also)]
+    own = sentences.claim_comparisons(claim, comparisons)
     leans: Literal["holds", "fails", "undecided"] = "undecided"
     if all(item.verdict == claim.expect for item in own):
         leans = "holds"
     elif any(item.verdict not in (claim.expect, "undecided") for item in own):
         leans = "fails"
-    why = " ".join(item.sentence for item in own)
-    ran = all(item.seeds for item in own)
-    if not ran:
-        return ClaimResult(
-            id=claim.id, text=claim.text, source=claim.source, verdict="not run here", leans=None, why=why
-        )
-    if not matches(study, claim):
-        here = f"{study.data}, {study.protocol}, {study.budget.epochs} epochs"
-        why = (
-            f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {why}"
-        )
-        return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict="hint", leans=leans, why=why)
-    return ClaimResult(id=claim.id, text=claim.text, source=claim.source, verdict=leans, leans=None, why=why)
+    run = all(item.seeds for item in own)
+    hint = run and not matches(study, claim)
+    return ClaimResult(
+        id=claim.id,
+        text=claim.text,
+        source=claim.source,
+        verdict="not run here" if not run else "hint" if hint else leans,
+        leans=leans if hint else None,
+        why=sentences.claim_reason(study, claim, comparisons, hint=hint),
+    )

@@ -43,15 +43,32 @@ class ArmResult(Strict):
     train_seconds: float | None  # mean per run
 
 
+class Side(Strict):
+    """One side of a comparison: an arm at a setting, scored by a metric.
+
+    The score of an agreement is the least rank correlation between two of `metrics`.
+    """
+
+    arm: str
+    setting: dict[str, float]
+    metric: str
+    metrics: tuple[str, ...] = Field(default=(), strict=False)  # of an agreement; else empty
+
+
 class ComparisonResult(Strict):
-    """One comparison. `difference` is a minus b in the metric's own unit, whatever the goal."""
+    """One comparison. `difference` is a minus b in the metric's own unit, whatever the goal.
+
+    `sides` says what was subtracted from what: the first minus the second; for an interaction (first - second) minus
+    (third - fourth); an agreement has one side, compared with 0.
+    """
 
     name: str
     group: str = ""  # the study's comparison that it belongs to: "which setting is best" makes several
     kind: Literal["pair", "interaction", "setting", "order", "agreement"]
     primary: bool
-    a: str
+    a: str  # the first side as a label for readers; programs read `sides`
     b: str
+    sides: tuple[Side, ...] = Field(strict=False)
     metric: str
     margin: float
     difference: float | None
@@ -68,6 +85,14 @@ class ComparisonResult(Strict):
     examples_high: float | None
     sentence: str  # the same in words
 
+    @property
+    def side_names(self) -> tuple[str, str]:
+        """What is subtracted from what, for readers: a difference of two arms is written with a true minus sign."""
+        if self.kind != "interaction":
+            return self.a, self.b
+        a, b, c, d = (side.arm for side in self.sides)
+        return f"{a} − {b}", f"{c} − {d}"
+
 
 class ReportedResult(Strict):
     """A published figure against our distribution of single runs (95 % prediction interval over seeds)."""
@@ -83,7 +108,7 @@ class ReportedResult(Strict):
 
 
 class ClaimResult(Strict):
-    """A claim and what became of it; `leans` says which way a hint points."""
+    """A claim and its outcome; `leans` says which way a hint points."""
 
     id: str
     text: str
@@ -103,7 +128,8 @@ class Verdict(Strict):
     protocol: str
     metric: Metric
     margin: float
-    planned: int
+    seeds: int  # planned for each arm and setting
+    planned: int  # runs
     finished: int
     designs: tuple[ArmResult, ...]
     comparisons: tuple[ComparisonResult, ...]

@@ -1,4 +1,4 @@
-"""What values a metric can take. Intervals are cut to them: no accuracy lies above 1, no perplexity below 1."""
+"""The values that a metric can take. Intervals are cut to them: no accuracy lies above 1, no perplexity below 1."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ RANGES: dict[str, Range] = {
 
 
 def range_of(metric: str) -> Range:
-    """Of a metric, also as it is called on training or validation data; unknown ones may be anything."""
+    """The range of a metric on any split (`val_…`, `train_…`); an unknown metric may take any value."""
     return RANGES.get(metric.removeprefix("train_").removeprefix("val_"), ANYTHING)
 
 
 def of_difference(plus: Iterable[Range], minus: Iterable[Range]) -> Range:
-    """Of the sum of some numbers less the sum of others."""
+    """The range of a sum of some numbers minus a sum of others."""
     added, taken = list(plus), list(minus)
     low = sum(low for low, _ in added) - sum(high for _, high in taken)
     return low, sum(high for _, high in added) - sum(low for low, _ in taken)
 
 
 def cut(end: float | None, within: Range) -> float | None:
-    """An end of an interval, moved to where its number can be."""
+    """An end of an interval, moved into the range."""
     return None if end is None else min(max(end, within[0]), within[1])

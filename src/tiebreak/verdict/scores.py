@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.verdict.statistics import LARGEST, Compared, Goal, Sample, compare
+from tiebreak.verdict.statistics import Compared, Goal, Sample, compare, usable
 
 Seed = int | str
 Scores = Mapping[str, Mapping[Seed, float]]
@@ -114,7 +114,7 @@ def _score(text: str, where: str) -> float:
         score = float(text)
     except ValueError:
         raise TiebreakError(f"{where}: the score {text!r} is not a number; write it like 0.93") from None
-    if not abs(score) <= LARGEST:
+    if not usable(score):
         raise TiebreakError(f"{where}: the score {text!r} cannot be compared; remove the line of a run that failed")
     return score
 

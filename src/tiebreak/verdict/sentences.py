@@ -1,82 +1,125 @@
-"""Verdicts in words: one plain sentence per comparison, and the answer to the study's question."""
+"""Verdicts in words: one sentence for each comparison, the answer to the study's question, the reason for a claim.
+
+Every sentence is made from data. `number` writes a difference and the ends of its interval, so that a report can show
+fewer decimals than `verdict.json`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from tiebreak.study.schema import Agreement, Comparison, Interaction, Order, Study
+from tiebreak.study.schema import Claim, Study
+from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult
-from tiebreak.verdict.statistics import Compared
+from tiebreak.verdict.statistics import least_seeds
+
+Number = Callable[[float], str]
+NAMES = {"order": "difference", "agreement": "least rank correlation"}  # of the number, where it is not a metric's
 
 
-def sentence(
-    comparison: Comparison, a: str, b: str, metric: str, result: Compared, margin: float, *, least: int = 0
-) -> str:
-    """What came of a comparison, with the evidence in brackets; `least`: the fewest seeds that can decide it."""
-    if result.difference is None:
-        return f"{a.replace(' - ', ' − ')} and {b.replace(' - ', ' − ')} share no finished seed yet."
-    evidence = _evidence(metric, result, least)
-    if isinstance(comparison, Interaction):
-        return f"{_interaction(comparison, result, margin)} ({evidence})."
-    if isinstance(comparison, Order):
-        return f"{_order(a, b, result, margin)} ({_evidence('difference', result, least)})."
-    if isinstance(comparison, Agreement):
-        return f"{_agreement(comparison, result, margin)} ({_evidence('least rank correlation', result, least)})."
-    if result.verdict == "same":
-        return f"{a} and {b} are the same within ±{margin:g} ({evidence})."
-    if result.verdict == "undecided":
-        return f"Undecided between {a} and {b} ({evidence})."
-    winner, loser = (a, b) if result.verdict == "a" else (b, a)
-    return f"{winner} is better than {loser} ({evidence})."
+def four_decimals(value: float) -> str:
+    """A difference as `verdict.json` writes it."""
+    return f"{value:+.4f}"
 
 
-def _evidence(metric: str, result: Compared, least: int) -> str:
-    seeds = f"{result.seeds} paired seed{'s' if result.seeds != 1 else ''}"
-    if result.low is None or result.high is None:
-        return f"{metric} {result.difference:+.4f}, {seeds}"
-    # stats.py cuts an interval at 0 where Holm's step settles the sign: such an end is open
-    low = "above 0" if result.low == 0 < result.high else f"{result.low:+.4f}"
-    high = "below 0" if result.low < 0 == result.high else f"{result.high:+.4f}"
-    clear = result.low > 0 or result.high < 0  # so that a reader will ask why it is undecided
-    few = f", at least {least} could decide" if clear and result.verdict == "undecided" and result.seeds < least else ""
-    return f"{metric} {result.difference:+.4f}, 95 % interval {low} to {high} over {seeds}{few}"
+def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_decimals) -> str:
+    """The outcome of a comparison, with the evidence in brackets; `least`: the fewest seeds that can decide it."""
+    if item.difference is None:
+        return f"{item.side_names[0]} and {item.side_names[1]} share no finished seed yet."
+    outcome = {"interaction": _interaction, "order": _order, "agreement": _agreement}.get(item.kind, _pair)
+    return f"{outcome(item)} ({_evidence(item, item.difference, least, number)})."
 
 
-def _interaction(item: Interaction, result: Compared, margin: float) -> str:
-    first, second = f"the advantage of {item.a} over {item.b}", f"that of {item.c} over {item.d}"
-    if result.verdict == "same":
-        return f"T{first[1:]} and {second} are the same within ±{margin:g}"
-    if result.verdict == "undecided":
-        return f"Undecided whether {first} is larger than {second}"
-    return f"T{first[1:]} is {'larger' if result.verdict == 'a' else 'smaller'} than {second}"
+def sentences(items: Sequence[ComparisonResult], *, comparisons: int, number: Number = four_decimals) -> str:
+    """Several of a study's comparisons in words."""
+    return " ".join(sentence(item, least=least_seeds(comparisons), number=number) for item in items)
 
 
-def _order(a: str, b: str, result: Compared, margin: float) -> str:
-    if result.verdict == "same":
-        return f"{a} and {b} are the same within ±{margin:g}"
-    if result.verdict == "undecided":
-        return f"Undecided whether {a} is above {b}"
-    return f"{a} is {'above' if result.verdict == 'a' else 'below'} {b}"
+def _evidence(item: ComparisonResult, difference: float, least: int, number: Number) -> str:
+    name, seeds = NAMES.get(item.kind, item.metric), number_of(item.seeds, "paired seed")
+    if item.low is None or item.high is None:
+        return f"{name} {number(difference)}, {seeds}"
+    interval = open_interval(item.low, item.high, number)
+    clear = item.low > 0 or item.high < 0  # so that a reader will ask why it is undecided
+    few = f", at least {least} could decide" if clear and item.verdict == "undecided" and item.seeds < least else ""
+    return f"{name} {number(difference)}, 95 % interval {interval} over {seeds}{few}"
 
 
-def _agreement(item: Agreement, result: Compared, margin: float) -> str:
-    those = f"{', '.join(item.metrics[:-1])} and {item.metrics[-1]} of {item.arm}"
-    if result.verdict == "same":
-        return f"Over the epochs of a run, two of {those} have nothing to do with each other within ±{margin:g}"
-    if result.verdict == "undecided":
+def open_interval(low: float, high: float, number: Number) -> str:
+    """A simultaneous interval. Holm's step may cut it at 0, where it settles the sign: that end is open."""
+    if low == high:
+        return f"{number(low)} to {number(high)}"
+    return f"{number(low) if low else 'above 0'} to {number(high) if high else 'below 0'}"
+
+
+def _pair(item: ComparisonResult) -> str:
+    if item.verdict == "same":
+        return f"{item.a} and {item.b} are the same within ±{item.margin:g}"
+    if item.verdict == "undecided":
+        return f"Undecided between {item.a} and {item.b}"
+    winner, loser = (item.a, item.b) if item.verdict == "a" else (item.b, item.a)
+    return f"{winner} is better than {loser}"
+
+
+def _interaction(item: ComparisonResult) -> str:
+    a, b, c, d = (side.arm for side in item.sides)
+    first, second = f"advantage of {a} over {b}", f"that of {c} over {d}"
+    if item.verdict == "same":
+        return f"The {first} and {second} are the same within ±{item.margin:g}"
+    if item.verdict == "undecided":
+        return f"Undecided whether the {first} is larger than {second}"
+    return f"The {first} is {'larger' if item.verdict == 'a' else 'smaller'} than {second}"
+
+
+def _order(item: ComparisonResult) -> str:
+    if item.verdict == "same":
+        return f"{item.a} and {item.b} are the same within ±{item.margin:g}"
+    if item.verdict == "undecided":
+        return f"Undecided whether {item.a} is above {item.b}"
+    return f"{item.a} is {'above' if item.verdict == 'a' else 'below'} {item.b}"
+
+
+def _agreement(item: ComparisonResult) -> str:
+    (side,) = item.sides
+    those = f"{', '.join(side.metrics[:-1])} and {side.metrics[-1]} of {side.arm}"
+    if item.verdict == "same":
+        return f"Over the epochs of a run, two of {those} are not correlated, within ±{item.margin:g}"
+    if item.verdict == "undecided":
         return f"Undecided whether {those} rise together over the epochs of a run"
-    if result.verdict == "a":
+    if item.verdict == "a":
         return f"Over the epochs of a run, {those} rise together"
     return f"Over the epochs of a run, one of {those} falls where another rises"
 
 
-def answer(study: Study, comparisons: Sequence[ComparisonResult], *, complete: bool) -> str:
-    """The primary comparison in words; what is still needed when it is undecided."""
+def answer(
+    comparisons: Sequence[ComparisonResult], *, seeds: int, complete: bool, number: Number = four_decimals
+) -> str:
+    """The primary comparison in words, and the seeds still needed where it is undecided.
+
+    `seeds` are planned; `complete` says whether every planned run has ended.
+    """
     primary = [item for item in comparisons if item.primary]
-    text = " ".join(item.sentence for item in primary)
-    wanted = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
-    if wanted > study.seeds:
-        text += f" About {wanted} seeds would decide (--seeds {wanted})."
-    elif wanted and not complete:
-        text += f" The {study.seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
+    text = sentences(primary, comparisons=len(comparisons), number=number)
+    needed = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
+    if needed > seeds:
+        text += f" About {needed} seeds would decide (--seeds {needed})."
+    elif needed and not complete:
+        text += f" The {seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
     return text
+
+
+def claim_reason(
+    study: Study, claim: Claim, comparisons: Sequence[ComparisonResult], *, hint: bool, number: Number = four_decimals
+) -> str:
+    """The comparisons that a claim rests on, in words; for a hint also which protocol the claim was made for."""
+    own = claim_comparisons(claim, comparisons)
+    text = sentences(own, comparisons=len(comparisons), number=number)
+    if not hint:
+        return text
+    here = f"{study.data}, {study.protocol}, {study.budget.epochs} epochs"
+    return f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {text}"
+
+
+def claim_comparisons(claim: Claim, comparisons: Sequence[ComparisonResult]) -> list[ComparisonResult]:
+    """The comparisons that a claim rests on."""
+    return [item for item in comparisons if item.group in (claim.comparison, *claim.also)]

@@ -25,12 +25,12 @@ Outcome = Literal["a", "b", "same", "undecided"]
 LARGEST = 1e100  # a score beyond it would overflow when squared
 EXACT_SEEDS = 16  # the sign-flip test tries all 2^n sign patterns up to here, and draws random ones above
 DRAWS = 2**EXACT_SEEDS - 1
-POWER, MOST_SEEDS = 0.8, 100_000  # wanted of the seeds still needed, and where that search ends
+POWER, MOST_SEEDS = 0.8, 100_000  # of the test with the seeds still needed, and where that search ends
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean over seeds with its Student-t interval; what n scores cannot tell is None."""
+    """A mean over seeds with its Student-t interval; None where n scores are too few."""
 
     mean: float | None
     sd: float | None = None
@@ -68,8 +68,13 @@ class Compared:
     flags: tuple[str, ...] = ()
 
 
+def usable(score: float) -> bool:
+    """Whether a score can be compared: a finite number whose square does not overflow. Other runs count as failed."""
+    return abs(score) <= LARGEST
+
+
 def estimate(scores: ArrayLike, confidence: float = 0.95) -> Estimate:
-    """Where the mean of endless seeds lies: mean ± t((1 + confidence) / 2) · sd / sqrt(n)."""
+    """The mean over infinitely many seeds: mean ± t((1 + confidence) / 2) · sd / sqrt(n)."""
     values = _checked(scores)
     if len(values) < 2:
         return Estimate(mean=float(values[0]) if len(values) else None, n=len(values))
@@ -222,8 +227,8 @@ def _simultaneous(differences: Scores, level: float, rejected: bool) -> Interval
 
 def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: float, alpha: float) -> int | None:
     def enough(total: int) -> bool:
-        told_apart = power(mean, sd, total, alpha / comparisons) >= POWER
-        return told_apart or equivalence_power(mean, sd, total, margin, alpha) >= POWER
+        different = power(mean, sd, total, alpha / comparisons) >= POWER
+        return different or equivalence_power(mean, sd, total, margin, alpha) >= POWER
 
     totals = range(max(n + 1, least_seeds(comparisons, alpha)), MOST_SEEDS + 1)
     found = bisect_left(totals, True, key=enough)
@@ -243,7 +248,7 @@ def _mean_sd(values: Scores) -> Interval:
 
 def _checked(values: ArrayLike) -> Scores:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not np.all(np.abs(array) <= LARGEST):
+    if array.ndim != 1 or not all(map(usable, array.tolist())):
         raise ValueError(f"scores should be a list of finite numbers up to {LARGEST:g}; leave diverged runs out")
     return array
 

@@ -63,4 +63,4 @@ def test_curves_without_labels_numbers_or_fitting_parts() -> None:
     for broken in (np.asarray(["a"]), np.zeros((2, 2)), np.zeros(0)):
         evidence = changed(sample_findings.with_findings(), "curves", length_x=broken, position_x=broken)
         assert breakdown.breakdowns(evidence) == []
-        assert breakdown.drawn(evidence)["breakdown_panels"] == []
+        assert breakdown.figures(evidence)["breakdown_panels"] == []

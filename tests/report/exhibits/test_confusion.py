@@ -29,8 +29,8 @@ def test_shares_are_averaged_over_seeds() -> None:
 def test_the_most_frequent_confusions_are_named_in_order() -> None:
     shares = np.array([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.0, 1.0]])
     item = confusion.Confusion(arm="x", index=0, names=["a", "b", "c"], shares=shares, seeds=3, examples=9)
-    assert item.most_frequent() == ["b taken for c (20 % of its images)", "a taken for b (10 % of its images)"]
-    assert item.most_frequent(1) == ["b taken for c (20 % of its images)"]
+    assert item.most_frequent() == ["b classified as c (20 % of its images)", "a classified as b (10 % of its images)"]
+    assert item.most_frequent(1) == ["b classified as c (20 % of its images)"]
     assert item.largest == pytest.approx(0.2)
     perfect = dataclasses.replace(item, shares=np.eye(3))
     assert (perfect.most_frequent(), perfect.largest) == ([], 0.0)

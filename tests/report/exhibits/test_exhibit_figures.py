@@ -56,7 +56,7 @@ def test_numbers_and_names_stand_where_they_fit(classes: int, numbers: bool, nam
     assert (">class 1</text>" in svg) == named
     assert "data:image/png;base64," in svg
     assert len(svg) < 40_000
-    assert "class 0 taken for class 1 (10 % of its images)" in ElementTree.fromstring(svg).get("aria-label", "")
+    assert "class 0 classified as class 1 (10 % of its images)" in ElementTree.fromstring(svg).get("aria-label", "")
 
 
 def test_long_and_hostile_names_are_cut_and_escaped() -> None:

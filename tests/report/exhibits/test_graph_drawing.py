@@ -11,7 +11,7 @@ from tiebreak.report.exhibits import graph_drawing
 
 def test_each_arm_has_a_drawing_with_its_right_answers() -> None:
     evidence = sample_findings.with_findings()
-    drawn = graph_drawing.drawn(evidence)
+    drawn = graph_drawing.figures(evidence)
     wrong = [int((arrays["predicted"] != arrays["labels"]).sum()) for arrays in
              map(sample_findings.graph, ("cnn-pool", "cnn-strided", "cnn-pool-unpadded"))]  # fmt: skip
     assert [panel.text for panel in drawn["graph_panels"]] == [
@@ -28,12 +28,12 @@ def test_an_unknown_label_is_neither_right_nor_wrong() -> None:
     labels[:30] = -1
     (first, *_) = graph_drawing.graphs(changed(sample_findings.with_findings(), "graph", labels=labels))
     assert not first.wrong[:30].any()
-    assert first.told().endswith("of 4 nodes right")
+    assert first.summary().endswith("of 4 nodes right")
 
 
 def test_a_large_graph_becomes_a_small_image() -> None:
     evidence = changed(sample_findings.with_findings(), "graph", **sample_findings.graph("cnn-pool", 2708, 7))
-    panels = graph_drawing.drawn(evidence)["graph_panels"]
+    panels = graph_drawing.figures(evidence)["graph_panels"]
     assert all(panel.address.startswith("data:image/png;base64,") and not panel.svg for panel in panels)
     assert sum(panel.cost for panel in panels) <= graph_drawing.BUDGET
     assert 'alt="Graph of pool, seed 0:' in page(evidence)
@@ -43,7 +43,7 @@ def test_a_large_graph_becomes_a_small_image() -> None:
 def test_tiny_graphs_are_drawn(nodes: int) -> None:
     tiny = sample_findings.graph("cnn-pool", nodes, 20) | {"edges": np.zeros((0, 2), np.int64)}
     evidence = changed(sample_findings.with_findings(), "graph", **tiny)
-    assert graph_drawing.drawn(evidence)["graph_panels"][0].svg.startswith("<svg")
+    assert graph_drawing.figures(evidence)["graph_panels"][0].svg.startswith("<svg")
 
 
 def test_what_does_not_fit_together_is_left_out() -> None:
@@ -56,9 +56,9 @@ def test_what_does_not_fit_together_is_left_out() -> None:
     ):
         evidence = changed(sample_findings.with_findings(), "graph", **change)
         assert graph_drawing.graphs(evidence) == []
-        assert graph_drawing.drawn(evidence)["graph_panels"] == []
+        assert graph_drawing.figures(evidence)["graph_panels"] == []
 
 
 def test_only_as_many_drawings_as_fit_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_drawing, "BUDGET", 1)
-    assert graph_drawing.drawn(sample_findings.with_findings())["graph_left"] == "Drawn: 1 of 3 arms."
+    assert graph_drawing.figures(sample_findings.with_findings())["graph_left"] == "Drawn: 1 of 3 arms."

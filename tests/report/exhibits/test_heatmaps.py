@@ -13,7 +13,7 @@ from tiebreak.report.exhibits import heatmaps
 
 
 def test_every_example_has_a_map_of_each_arm() -> None:
-    groups = heatmaps.drawn(sample_findings.with_findings())["heat_groups"]
+    groups = heatmaps.figures(sample_findings.with_findings())["heat_groups"]
     assert [group.title for group in groups] == ["Cross attention, second layer, mean over heads", "Letters and frames"]
     assert all([panel.text for panel in group.panels] == ["pool, seed 0", "strided, seed 0", "unpadded, seed 0"]
                for group in groups)  # fmt: skip
@@ -29,7 +29,7 @@ def test_forty_labels_are_all_there_and_more_are_sparse() -> None:
     evidence = changed(
         sample_findings.with_findings(), "attention", weights_0=np.ones((40, 41)), rows_0=names[:40], columns_0=names
     )
-    svg = heatmaps.drawn(evidence)["heat_groups"][0].panels[0].svg
+    svg = heatmaps.figures(evidence)["heat_groups"][0].panels[0].svg
     assert ">w39</text>" in svg
     assert ">w37</text>" in svg
     assert svg.count(">w") == 40 + 9  # columns 0, 5, ... 40
@@ -51,7 +51,7 @@ def test_odd_weights_are_drawn(weights: np.ndarray[tuple[int, int], np.dtype[np.
     evidence = changed(
         sample_findings.with_findings(), "attention", weights_0=weights, picture_1=np.full((2, 2), np.nan)
     )
-    assert heatmaps.drawn(evidence)["heat_groups"][0].panels[0].svg.startswith("<svg")
+    assert heatmaps.figures(evidence)["heat_groups"][0].panels[0].svg.startswith("<svg")
 
 
 def test_what_is_no_map_is_left_out() -> None:
@@ -77,7 +77,7 @@ def test_single_letters_are_all_named_up_to_sixty() -> None:
         rows_0=letters,
         columns_0=letters[:50],
     )
-    svg = heatmaps.drawn(evidence)["heat_groups"][0].panels[0].svg
+    svg = heatmaps.figures(evidence)["heat_groups"][0].panels[0].svg
     assert len(re.findall(r">[a-j]</text>", svg)) == 110
 
 
@@ -88,7 +88,7 @@ def test_maps_of_one_example_stay_together_when_their_titles_differ() -> None:
     arrays = {**own["attention"].arrays, "title_0": np.asarray("la casa → <the house>")}
     own["attention"] = dataclasses.replace(own["attention"], arrays=arrays)
     records = dataclasses.replace(evidence.records, exhibits={**evidence.records.exhibits, identity: own})
-    first, second = heatmaps.drawn(dataclasses.replace(evidence, records=records))["heat_groups"]
+    first, second = heatmaps.figures(dataclasses.replace(evidence, records=records))["heat_groups"]
     assert first.title == "Example 1"
     assert [panel.title for panel in first.panels][:2] == [
         "la casa → <the house>",

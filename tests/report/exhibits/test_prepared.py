@@ -53,7 +53,7 @@ def test_curves_leave_out_what_is_no_number_and_what_is_not_there() -> None:
 def test_an_example_has_the_most_frequent_answer_of_each_arm_in_question() -> None:
     first = prepared.examples(sample_exhibits.with_exhibits())[0]
     assert (first.number, first.truth) == (7, "7")
-    assert [(each.arm, each.taken_for, each.times, each.seeds, each.right) for each in first.answers] == [
+    assert [(each.arm, each.predicted, each.times, each.seeds, each.right) for each in first.answers] == [
         ("pool", "8", 10, 10, False),
         ("strided", "8", 10, 10, False),
     ]

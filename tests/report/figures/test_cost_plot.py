@@ -56,9 +56,3 @@ def test_the_plot_in_a_file(name: str, tmp_path: Path) -> None:
 def test_other_kinds_of_files_are_refused() -> None:
     with pytest.raises(TiebreakError, match=r"plot.pdf: should end in .svg or .png"):
         cost_plot.check_path(Path("plot.pdf"))
-
-
-def test_numbers_for_people() -> None:
-    assert [cost_table.seconds(value) for value in (0.9996e-3, 61.0, 1234.0)] == ["1 ms", "61 s", "1,234 s"]
-    assert [cost_table.scaled(value) for value in (0, 999.7, 10**19)] == ["0", "1 k", "1e+04 P"]
-    assert [cost_table.size(value) for value in (12, 4096)] == ["12 B", "4.1 kB"]

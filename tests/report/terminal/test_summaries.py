@@ -44,9 +44,9 @@ def test_a_verdict_fits_80_columns_and_ends_with_the_report(make: object) -> Non
 def test_an_undecided_verdict_says_what_to_type() -> None:
     console, written = plain()
     summaries.print_verdict(console, sample_report.partial().verdict, REPORT)
-    assert "pool vs strided: needs about 4 more seeds" in written.getvalue()
+    assert re.search("pool vs strided: .*4 more seeds", written.getvalue())
     assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 10" in lines(written)
-    assert "not complete: 80 of 90 planned runs ended" in written.getvalue()
+    assert "80 of 90 planned runs" in written.getvalue()
     console, written = plain()
     summaries.print_verdict(console, sample_report.partial().verdict, None)
     assert "  tiebreak run pooling --seeds 10" in lines(written)
@@ -75,7 +75,7 @@ def test_settings_of_one_question_stand_below_one_heading_and_interactions_have_
     console, written = plain()
     summaries.print_verdict(console, sample_report.complete().verdict, None)
     found = lines(written)
-    start = found.index("best learning rate: pool at lr=0.01 against each other setting")
+    start = next(at for at, line in enumerate(found) if line.startswith("best learning rate: pool at lr=0.01"))
     assert found[start + 1] == "  against lr=0.1: lr=0.1 is better"
     assert found[start + 2].startswith("    difference -0.0")
     assert found[start + 3] == "  against lr=0.001: lr=0.01 is better"
@@ -172,6 +172,5 @@ def test_the_status_says_how_cohorts_are_trained() -> None:
     records = dataclasses.replace(evidence.records, choices={(first.cohort, "cpu"): choice})
     console, written = plain()
     summaries.print_status(console, evidence.plan, records)
-    assert f"{first.design}: fused (timed: fused 0.42 ms a step and run, in a loop 0.88 ms)" in " ".join(
-        written.getvalue().split()
-    )
+    shown = " ".join(written.getvalue().split())
+    assert re.search(rf"{first.design}: fused .*0\.42 ms.* 0\.88 ms", shown)

@@ -50,7 +50,9 @@ class BreakdownTable:
 
 def breakdowns(evidence: Evidence) -> list[Breakdown]:
     """Every curve that the runs at the arms' chosen settings stored, over their seeds."""
-    arrays = {arm: [found for _, found in prepared.stored(evidence, arm, "curves")] for _, arm in evidence.own()}
+    arrays = {
+        arm: [found for _, found in prepared.stored(evidence, arm, "curves")] for _, arm in evidence.arms_with_runs()
+    }
     every = [found for some in arrays.values() for found in some]
     names = dict.fromkeys(
         key.removesuffix("_x") for found in every for key in found if key.endswith("_x") and f"{key[:-2]}_y" in found
@@ -61,7 +63,7 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
         labels = [found[f"{name}_label"].tolist() for found in every if f"{name}_label" in found]
         examples: dict[float, set[int]] = {}
         lines = []
-        for index, arm in evidence.own():
+        for index, arm in evidence.arms_with_runs():
             scores: dict[float, list[float]] = {}
             for found in arrays[arm]:
                 for x, y, many in _triples(found, name):
@@ -78,7 +80,7 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
 
 
 def _triples(found: Any, name: str) -> list[tuple[float, float, int | None]]:
-    """Each x with its y and the number of examples; without what is no number."""
+    """Each x with its y and the number of examples, without values that are not finite."""
     x, y, n = (found.get(f"{name}_{part}") for part in "xyn")
     if x is None or y is None or x.ndim != 1 or y.ndim != 1 or x.dtype.kind not in "fiu" or y.dtype.kind not in "fiu":
         return []
@@ -93,18 +95,24 @@ def _triples(found: Any, name: str) -> list[tuple[float, float, int | None]]:
 def content(evidence: Evidence) -> dict[str, Any]:
     """Tables, and the legend with the least number of seeds behind each arm's lines."""
     found = breakdowns(evidence)
+    legend = seeds_legend(evidence, [line for item in found for line in item.lines])
+    return {"breakdown": [table(item) for item in found], "breakdown_legend": legend}
+
+
+def seeds_legend(evidence: Evidence, lines: Sequence[Line]) -> list[Legend]:
+    """Every arm that is drawn, with the least number of seeds behind its lines."""
     seeds: dict[tuple[int, str], int] = {}
-    for line in (line for item in found for line in item.lines):
+    for line in lines:
         least = min(point.n for point in line.points)
         seeds[line.index, line.arm] = min(least, seeds.get((line.index, line.arm), least))
-    legend = [
+    return [
         Legend(index=index, text=f"{arm}: n = {least} of {evidence.study.seeds} seeds")
         for (index, arm), least in sorted(seeds.items())
     ]
-    return {"breakdown": [_table(item) for item in found], "breakdown_legend": legend}
 
 
-def _table(item: Breakdown) -> BreakdownTable:
+def table(item: Breakdown) -> BreakdownTable:
+    """A row for each arm, a column for each x; where these are many, for some of them."""
     step = -(-len(item.amounts) // MOST_COLUMNS)
     shown = item.amounts[::step]
     rows = []
@@ -119,13 +127,13 @@ def _table(item: Breakdown) -> BreakdownTable:
         left_out=f"one column of {step} is shown" if step > 1 else "",
         axes=item.axes,
         amounts=[f"{x:g}" for x in shown],
-        examples=[formatting.ranges(some) or NONE for some in counts] if any(counts) else [],
+        examples=[formatting.number_ranges(some) or NONE for some in counts] if any(counts) else [],
         rows=rows,
     )
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
-    """A panel for each breakdown: each has a scale of its own, for each may be of another quantity."""
+def figures(evidence: Evidence) -> dict[str, Any]:
+    """A panel for each breakdown: each has a scale of its own, since quantities may differ."""
     panels = []
     for number, item in enumerate(breakdowns(evidence)):
         ends = [end for line in item.lines for each in line.points for end in (each.mean, each.low, each.high)]

@@ -1,4 +1,4 @@
-"""Which classes an arm takes for which: shares over its seeds, and the most frequent confusions in words."""
+"""The confusion matrix of an arm: shares over its seeds, and the most frequent confusions in words."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_NAMED = 3  # confusions in words
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion:
-    """An arm's answers at its chosen setting: `shares[t, a]` of the images of class t are taken for class a."""
+    """An arm's answers at its chosen setting: `shares[t, a]` of the images of class t are classified as a."""
 
     arm: str
     index: int
@@ -36,16 +36,16 @@ class Confusion:
         off = self.shares * (1 - np.eye(len(self.shares)))
         order = np.argsort(-off, axis=None, kind="stable")[:many]
         places = [divmod(int(place), len(off)) for place in order]
-        return [self._told(truth, answer) for truth, answer in places if off[truth, answer] > 0]
+        return [self._describe(truth, answer) for truth, answer in places if off[truth, answer] > 0]
 
-    def _told(self, truth: int, answer: int) -> str:
+    def _describe(self, truth: int, answer: int) -> str:
         share = formatting.share(float(self.shares[truth, answer]))
-        return f"{self.names[truth]} taken for {self.names[answer]} ({share} of its images)"
+        return f"{self.names[truth]} classified as {self.names[answer]} ({share} of its images)"
 
 
 def confusions(evidence: Evidence) -> list[Confusion]:
     """The matrix of every arm whose answers are stored; those of the primary comparison first."""
-    first = evidence.asked()
+    first = evidence.primary_arms()
     found = [_confusion(evidence, index, arm.name) for index, arm in enumerate(evidence.study.arms)]
     return sorted((item for item in found if item is not None), key=lambda item: item.arm not in first)
 

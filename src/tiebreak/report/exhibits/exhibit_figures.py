@@ -1,4 +1,4 @@
-"""The figures of exhibits: accuracy on moved images, and which classes are taken for which."""
+"""The figures of exhibits: accuracy on moved images, and confusion matrices."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def curve_panel(
             place.plot(x, means, color=colour, linewidth=2, marker=marker, markersize=5)
         place.set_ylim(*within)
         if ticks:
-            place.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+            place.set_xticks(ticks, [formatting.true_minus(f"{tick:g}") for tick in ticks])
         else:
             place.xaxis.set_major_locator(MaxNLocator(nbins=7))
         place.yaxis.set_major_locator(MaxNLocator(nbins=6))
@@ -134,6 +134,6 @@ def _numbers(axes: Axes, shares: npt.NDArray[np.float64]) -> None:
     """Per cent in every cell that is not empty."""
     for (row, column), value in np.ndenumerate(shares):
         if value > 0:
-            shown = formatting.share(float(value)).removesuffix(" %")
+            shown = formatting.per_cent(float(value))
             weight = "bold" if row == column else "normal"
             axes.text(column, row, shown, ha="center", va="center", fontsize=SMALL, fontweight=weight, color=INK)

@@ -18,23 +18,14 @@ from tiebreak.report.exhibits import (
     prepared,
     samples,
 )
+from tiebreak.report.exhibits.breakdown import Breakdown
 from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
 from tiebreak.report.figures import agreement
-from tiebreak.report.figures.drawing import Legend
 from tiebreak.text import listed
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
 MOST_MATRICES = 6
 MOST_BLOCKS, MOST_MAPS = 6, 8  # arms, and maps of one image
-
-
-@dataclass(frozen=True, kw_only=True)
-class MoveTable:
-    """One kind of move in numbers: a row for each arm, a column for each amount."""
-
-    title: str
-    amounts: Sequence[str]
-    rows: Sequence[tuple[str, str, Sequence[str]]]  # arm, seeds, accuracies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,12 +65,12 @@ class MapBlock:
 
 
 def content(evidence: Evidence) -> dict[str, Any]:
-    """What the exhibits say, without pictures."""
+    """The exhibits as words and tables."""
     matrices = confusion.confusions(evidence)
     moves = prepared.robustness(evidence)
     return {
-        "robustness": [_table(move) for move in moves],
-        "move_legend": _legend(evidence, moves),
+        "robustness": [breakdown.table(_breakdown(move)) for move in moves],
+        "move_legend": breakdown.seeds_legend(evidence, [line for move in moves for line in move.lines]),
         "examples": prepared.examples(evidence),
         "confusions": [
             ConfusionWords(arm=item.arm, index=item.index, seeds=str(item.seeds), often=item.most_frequent())
@@ -96,8 +87,8 @@ def content(evidence: Evidence) -> dict[str, Any]:
     }
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
-    """The pictures of the page."""
+def figures(evidence: Evidence) -> dict[str, Any]:
+    """The figures of the exhibits."""
     moves = prepared.robustness(evidence)
     within = exhibit_figures.limits(moves) if moves else (0.0, 1.0)
     matrices = confusion.confusions(evidence)[:MOST_MATRICES]
@@ -114,34 +105,17 @@ def drawn(evidence: Evidence) -> dict[str, Any]:
         "confusion_largest": formatting.share(largest) if largest else "",
         "cards": [Card(address=image, example=example) for image, example in zip(addresses, shown, strict=True)],
         "map_blocks": _blocks(prepared.activations(evidence)[:MOST_BLOCKS]),
-        **agreement.drawn(evidence),
-        **heatmaps.drawn(evidence),
-        **breakdown.drawn(evidence),
-        **graph_drawing.drawn(evidence),
+        **agreement.figures(evidence),
+        **heatmaps.figures(evidence),
+        **breakdown.figures(evidence),
+        **graph_drawing.figures(evidence),
     }
 
 
-def _table(move: Move) -> MoveTable:
-    amounts = sorted({point.x for line in move.lines for point in line.points})
-    rows = []
-    for line in move.lines:
-        means = {point.x: formatting.score(point.mean) for point in line.points}
-        seeds = min(point.n for point in line.points)
-        rows.append((line.arm, str(seeds), [means.get(amount, formatting.MISSING) for amount in amounts]))
-    return MoveTable(title=move.quantity, amounts=[f"{amount:g}" for amount in amounts], rows=rows)
-
-
-def _legend(evidence: Evidence, moves: Sequence[Move]) -> list[Legend]:
-    """Every arm that is drawn, with its least number of seeds."""
-    seeds: dict[tuple[int, str], int] = {}
-    for line in (line for move in moves for line in move.lines):
-        least = min(point.n for point in line.points)
-        seeds[line.index, line.arm] = min(least, seeds.get((line.index, line.arm), least))
-    planned = evidence.study.seeds
-    return [
-        Legend(index=index, text=f"{arm}: n = {least} of {planned} seeds")
-        for (index, arm), least in sorted(seeds.items())
-    ]
+def _breakdown(move: Move) -> Breakdown:
+    return Breakdown(
+        name=move.kind, title=move.quantity, axes=(move.quantity, "test accuracy"), lines=move.lines, examples={}
+    )
 
 
 def _shared(evidence: Evidence) -> str:

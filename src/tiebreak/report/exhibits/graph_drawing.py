@@ -34,7 +34,7 @@ COLOURS = (*drawing.PALETTE, *MORE)
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """What one run of an arm says of every node; a label below 0 is not known."""
+    """The predictions of one run of an arm for every node; a label below 0 is not known."""
 
     arm: str
     index: int
@@ -47,11 +47,11 @@ class Graph:
 
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
-        """Which nodes are known and got wrong."""
+        """Which nodes have a known label and a wrong prediction."""
         wrong: npt.NDArray[np.bool_] = (self.labels >= 0) & (self.predicted != self.labels)
         return wrong
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """The arm, and how many of its answers are right."""
         known = int((self.labels >= 0).sum())
         return f"{self.arm}, seed {self.seed}: {known - int(self.wrong.sum()):,} of {known:,} nodes right"
@@ -79,7 +79,7 @@ class GraphPanel:
 def graphs(evidence: Evidence) -> list[Graph]:
     """The graph of the first run of each arm that has a whole one."""
     found = []
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         for seed, arrays in prepared.stored(evidence, arm, "graph"):
             if _whole(arrays):
                 names = [printable(str(name)) for name in arrays["class_names"].tolist()]
@@ -103,10 +103,10 @@ def _whole(arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
 
 def content(evidence: Evidence) -> dict[str, Any]:
     """How many nodes each arm gets right."""
-    return {"graph": [item.told() for item in graphs(evidence)]}
+    return {"graph": [item.summary() for item in graphs(evidence)]}
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """As many drawings as fit on a page, and the colours of the classes."""
     found = graphs(evidence)
     panels: list[GraphPanel] = []
@@ -131,9 +131,9 @@ def _panel(item: Graph, name: str) -> GraphPanel:
         figure, axes = drawing.sheet(SIDE, SIDE, Margins(left=8, right=8, top=8, bottom=8))
         _draw(axes, item, small)
         if small:
-            return GraphPanel(index=item.index, text=item.told(),
-                              svg=drawing.to_svg(figure, name=name, label=f"Graph of {item.told()}."))  # fmt: skip
-        return GraphPanel(index=item.index, text=item.told(), address=_image(figure))
+            return GraphPanel(index=item.index, text=item.summary(),
+                              svg=drawing.to_svg(figure, name=name, label=f"Graph of {item.summary()}."))  # fmt: skip
+        return GraphPanel(index=item.index, text=item.summary(), address=_image(figure))
 
 
 def _draw(axes: Axes, item: Graph, small: bool) -> None:

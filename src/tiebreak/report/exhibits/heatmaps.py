@@ -72,7 +72,7 @@ class Group:
 def maps(evidence: Evidence) -> list[HeatMap]:
     """The maps of the first run of each arm that has any: first those of the first example, of all arms."""
     found: list[HeatMap] = []
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         for seed, arrays in prepared.stored(evidence, arm, "attention"):
             own = [_map(arrays, j, arm, index, seed) for j in _numbers(arrays)]
             if own:
@@ -124,7 +124,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     return {"attention": [(title, ", ".join(arms)) for title, arms in titles.items()]}
 
 
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """As many maps as fit on a page."""
     found = maps(evidence)
     titles: dict[int, set[str]] = {}

@@ -1,4 +1,4 @@
-"""What tasks leave to be shown of their runs, prepared for a reader: curves, example images, confusions, maps.
+"""The exhibits that tasks stored, prepared for a reader: robustness curves, example images, answers, activation maps.
 
 Only what is stored is read. What is absent, or does not fit together, is left out. Letters in shapes: k images,
 m maps, H and W image size, C channels or classes, N test examples.
@@ -34,7 +34,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Move:
-    """One kind of move, such as a shift, and what every arm makes of it."""
+    """One way to move images, such as a shift, and the accuracy of every arm on them."""
 
     kind: str
     quantity: str
@@ -43,11 +43,11 @@ class Move:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """The class that an arm takes an image for in most of its runs."""
+    """The class that an arm predicts for an image in most of its runs."""
 
     arm: str
     index: int
-    taken_for: str
+    predicted: str
     times: int
     seeds: int
     right: bool
@@ -65,7 +65,7 @@ class Example:
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """What the first layer of a run makes of one image: maps [m, h, w]."""
+    """The activations of a run's first layer on one image: maps [m, h, w]."""
 
     image: Pixels
     truth: str  # empty where it is not known
@@ -99,7 +99,7 @@ def robustness(evidence: Evidence) -> list[Move]:
     """Accuracy on moved images, over the seeds of every arm with runs of its own."""
     moves = []
     for kind, quantity in MOVES.items():
-        drawn = [(arm, index, _curve(evidence, arm, kind)) for index, arm in evidence.own()]
+        drawn = [(arm, index, _curve(evidence, arm, kind)) for index, arm in evidence.arms_with_runs()]
         lines = [Line(arm=arm, index=index, points=points) for arm, index, points in drawn if points]
         if lines:
             moves.append(Move(kind=kind, quantity=quantity, lines=lines))
@@ -119,7 +119,7 @@ def _curve(evidence: Evidence, arm: str, kind: str) -> list[Point]:
 
 def examples(evidence: Evidence) -> list[Example]:
     """Stored test images that at least one run of the primary comparison's arms gets wrong."""
-    arms = list(dict.fromkeys(evidence.shared.get(arm, arm) for arm in evidence.asked()))
+    arms = list(dict.fromkeys(evidence.shared.get(arm, arm) for arm in evidence.primary_arms()))
     found = next((arrays for arm in arms for _, arrays in stored(evidence, arm, "examples") if _whole(arrays)), None)
     if found is None:
         return []
@@ -140,7 +140,7 @@ def _answer(evidence: Evidence, arm: str, split: Split, number: int, given: Sequ
     return Answer(
         arm=arm,
         index=evidence.index(arm) or 0,
-        taken_for=split.name(most),
+        predicted=split.name(most),
         times=int(counted[most]),
         seeds=len(given),
         right=most == int(split.labels[number]),
@@ -150,7 +150,7 @@ def _answer(evidence: Evidence, arm: str, split: Split, number: int, given: Sequ
 def activations(evidence: Evidence) -> list[Activations]:
     """The maps of the first run that has any, for every arm with runs of its own."""
     found = []
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         seed, arrays = next(stored(evidence, arm, "activations"), (0, {}))
         images, maps = arrays.get("images"), arrays.get("maps")
         if images is None or maps is None or images.ndim not in (3, 4) or maps.ndim != 4 or not maps.size:

@@ -1,4 +1,4 @@
-"""What runs make of text: inputs, references and the outputs of every arm, their errors against the reference marked.
+"""Sample outputs of text tasks: inputs, references and the outputs of every arm, errors against the reference marked.
 
 Output and reference are aligned with the least number of edits, letter by letter. A letter is what a reader takes for
 one: with its accents, an emoji with its modifiers. So an accent is never parted from what it stands on.
@@ -44,7 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What one run of an arm makes of an input."""
+    """The output of one run of an arm for an input."""
 
     arm: str
     index: int
@@ -90,7 +90,7 @@ def samples(evidence: Evidence) -> tuple[list[Sample], tuple[str, str, str]]:
     """Every stored example with the output of one run of each arm, and what its parts are called."""
     heading = HEADING
     texts: dict[tuple[str, str, int], list[Output]] = {}
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         seed, arrays = next(((s, a) for s, a in prepared.stored(evidence, arm, "samples") if _whole(a)), (0, None))
         if arrays is None:
             continue

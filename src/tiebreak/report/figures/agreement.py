@@ -18,9 +18,10 @@ from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import Margins
 from tiebreak.report.page import metric_table
+from tiebreak.results.correlation import spearman
 from tiebreak.text import listed, number_of
 
-LEAST_METRICS, LEAST_POINTS = 3, 3
+LEAST_METRICS = 3  # of a table
 MOST_DOTS, MOST_PANELS = 240, 6
 PANEL = (300, 210)  # px
 NONE = "–"  # no correlation: too few values, or they do not vary
@@ -40,7 +41,7 @@ def recorded(evidence: Evidence) -> Recorded | None:
     """Every epoch of every planned trajectory; None where there are not enough metrics for a table."""
     keys = metric_table.ordered(evidence.study)
     columns, places, seen = [], [], set()
-    for index, arm in evidence.own():
+    for index, arm in evidence.arms_with_runs():
         for identity in evidence.plan.arm(arm).runs.values():
             trajectory = evidence.trajectories[identity]
             if trajectory in seen:
@@ -85,19 +86,11 @@ def content(evidence: Evidence) -> dict[str, Any]:
 def _cell(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> str:
     both = np.isfinite(first) & np.isfinite(second)
     n = int(both.sum())
-    return f"{correlation(first[both], second[both])} ({n:,})"
+    found = spearman(first[both], second[both])
+    return f"{NONE if found is None else f'{found:+.2f}'} ({n:,})"
 
 
-def correlation(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> str:
-    """Spearman's, with two decimals and its sign."""
-    if len(first) < LEAST_POINTS or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return NONE
-    from scipy import stats
-
-    return f"{float(stats.spearmanr(first, second).statistic):+.2f}"
-
-
-def drawn(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """The study's metric against each of the others."""
     found = recorded(evidence)
     if found is None:

@@ -46,7 +46,7 @@ LARGEST_SCALE = 1.25  # a narrow figure may grow by this on a wide screen
 
 @dataclass(frozen=True, kw_only=True)
 class Margins:
-    """What a sheet keeps free around its axes, in pixels."""
+    """The free room around the axes of a sheet, in pixels."""
 
     left: int = 52
     right: int = 12
@@ -68,7 +68,7 @@ def colour(index: int) -> str:
 
 
 def _shape(index: int) -> int:
-    """More arms than colours: the colours come round again with other markers."""
+    """More arms than colours: the colours repeat with other markers."""
     return (index + index // len(PALETTE)) % len(MARKERS)
 
 

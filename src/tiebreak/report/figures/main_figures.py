@@ -53,7 +53,7 @@ def difference_bar(
         axes.plot([low, high], [1, 1], color=INK, linewidth=5, solid_capstyle="butt")
         axes.plot([item.difference], [1], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=9)
         axes.plot(dots, [0.42 + 0.12 * (i % 2) for i in range(len(dots))], "o", color=MUTED, alpha=0.7, markersize=4.5)
-        axes.text(item.difference, 1.24, _minus(formatting.signed(item.difference)), ha="center", fontweight="bold")
+        axes.text(item.difference, 1.24, formatting.signed_minus(item.difference), ha="center", fontweight="bold")
         axes.text(0, 1.05, left, transform=axes.transAxes, ha="left")
         axes.text(1, 1.05, right, transform=axes.transAxes, ha="right")
         axes.set_ylim(0.2, 1.62)
@@ -63,7 +63,7 @@ def difference_bar(
         axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
         axes.set_xlabel(below)
         label = (
-            f"Difference in {item.metric}, {formatting.difference(item)}: {formatting.signed(item.difference)}, "
+            f"Difference in {item.metric}, {formatting.subtraction(item)}: {formatting.signed(item.difference)}, "
             f"interval {formatting.open_interval(item.low, item.high)}; margin {item.margin:g}."
         )
         return drawing.to_svg(figure, name=name, label=label)
@@ -72,18 +72,16 @@ def difference_bar(
 def _directions(item: ComparisonResult, goal: Goal, width: int) -> tuple[str, str, str]:
     """What lies left and right of zero (the lesser value wins where the goal is `min`), and the name of the axis."""
     room, whole = width / 2 - 90, width - 16  # for a name, for a line
+    a, b = item.side_names
     if item.kind == "interaction":
         left, right = ("smaller", "larger") if goal == "max" else ("larger", "smaller")
-        parts = [
-            drawing.fit(f"({formatting.minus(item.a)})", whole),
-            drawing.fit(f"− ({formatting.minus(item.b)})", whole),
-        ]
+        parts = [drawing.fit(f"({a})", whole), drawing.fit(f"− ({b})", whole)]
         joined = f"difference in {item.metric}: {' '.join(parts)}"
         below = joined if len(joined) * drawing.LETTER <= whole else "\n".join(parts)
         return f"← advantage {left}", f"advantage {right} →", below
-    left, right = (item.b, item.a) if goal == "max" else (item.a, item.b)
+    left, right = (b, a) if goal == "max" else (a, b)
     half = (whole - drawing.LETTER * len(f"difference in {item.metric}: − ")) / 2
-    below = f"difference in {drawing.fit(item.metric, 100)}: {drawing.fit(item.a, half)} − {drawing.fit(item.b, half)}"
+    below = f"difference in {drawing.fit(item.metric, 100)}: {drawing.fit(a, half)} − {drawing.fit(b, half)}"
     return f"← {drawing.fit(left, room)} better", f"{drawing.fit(right, room)} better →", below
 
 
@@ -136,7 +134,7 @@ def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
             if row.mean is not None:
                 face, marker = colour if row.chosen else PAPER, drawing.marker(row.index)
                 axes.plot(row.mean, y, marker, color=face, markeredgecolor=colour, markeredgewidth=2, markersize=8)
-            shown = f"{row.shown}, n={row.runs.split()[0]}" if row.scores else formatting.MISSING
+            shown = f"{row.mean_text}, n={len(row.scores)}" if row.scores else formatting.MISSING
             weight = "bold" if row.chosen else "normal"
             axes.annotate(shown, (1, y), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
                           textcoords="offset points", fontsize=SMALL, fontweight=weight)  # fmt: skip
@@ -150,7 +148,7 @@ def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
         axes.spines["left"].set_visible(False)
         axes.grid(axis="x")
         axes.set_xlabel(drawing.fit(quantity, 250))
-        chosen = ", ".join(f"{row.arm} {row.setting} {row.shown}" for row in rows if row.chosen)
+        chosen = ", ".join(f"{row.arm} {row.setting} {row.mean_text}" for row in rows if row.chosen)
         return drawing.to_svg(figure, name="settings", label=f"{quantity} by arm and setting. Chosen: {chosen}.")
 
 
@@ -180,22 +178,22 @@ def paired_seeds(sides: Sides, *, name: str, quantity: str) -> str:
         drawn = list(pairs.values())[:MOST_LINES]
         for pair in drawn:
             axes.plot([0, 1], pair, color=MUTED, linewidth=1.2, alpha=0.7, zorder=1)
-        for side, place, index in zip((0, 1), (-0.16, 1.16), sides.places, strict=True):
+        for side, place, index, limits in zip((0, 1), (-0.16, 1.16), sides.places, sides.limits, strict=True):
             values = [pair[side] for pair in drawn]
             axes.plot([side] * len(values), values, drawing.marker(index), color=drawing.colour(index), markersize=5)
             found = statistics.estimate([pair[side] for pair in pairs.values()])
             mean = found.mean if found.mean is not None else 0.0
-            ends = _ends(mean, *(ranges.cut(end, sides.range) for end in (found.low, found.high)))
+            ends = _ends(mean, *(ranges.cut(end, limits) for end in (found.low, found.high)))
             axes.plot([place, place], ends, color=drawing.colour(index), linewidth=4)
             axes.plot(place, mean, drawing.marker(index), color=PAPER, markeredgecolor=drawing.colour(index),
                       markeredgewidth=2, markersize=9)  # fmt: skip
-        axes.set_xticks([0, 1], [drawing.fit(sides.a, 140), drawing.fit(sides.b, 140)], fontsize=drawing.TEXT)
+        axes.set_xticks([0, 1], [drawing.fit(name, 140) for name in sides.names], fontsize=drawing.TEXT)
         axes.set_xlim(-0.45, 1.45)
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         axes.set_ylabel(drawing.fit(quantity, 220))
         above = sum(a > b for a, b in pairs.values())
-        label = f"{quantity} by seed: {sides.a} is above {sides.b} in {above} of {len(pairs)} seeds."
+        label = f"{quantity} by seed: {sides.names[0]} is above {sides.names[1]} in {above} of {len(pairs)} seeds."
         return drawing.to_svg(figure, name=name, label=label)
 
 
@@ -231,7 +229,3 @@ def reported_figures(rows: Sequence[ReportedRow], *, name: str, quantity: str) -
 
 def _ends(middle: float, low: float | None, high: float | None) -> tuple[float, float]:
     return (middle if low is None else low, middle if high is None else high)
-
-
-def _minus(text: str) -> str:
-    return text.replace("-", "−")

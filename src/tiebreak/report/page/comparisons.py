@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from tiebreak.report import formatting
 from tiebreak.study.registry import Goal
+from tiebreak.study.schema import setting_label
 from tiebreak.text import number_of
+from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ComparisonResult, Verdict
+from tiebreak.verdict.sentences import Number
 
 if TYPE_CHECKING:
     from tiebreak.report.evidence import Sides
@@ -21,7 +24,7 @@ NONE = "–"  # there is no such number: a chance of beating in an interaction, 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """One comparison, in numbers and in words."""
+    """One comparison, as text."""
 
     name: str
     heading: str  # above this row: the question about settings that it and the next rows belong to
@@ -66,15 +69,17 @@ def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
 
 
 def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric: str) -> ComparisonRow:
-    short = item.model_copy(update={"a": _setting(item.a), "b": _setting(item.b)}) if grouped else item
+    names = item.side_names
+    if grouped:  # the heading names the arm
+        names = setting_label(item.sides[0].setting), setting_label(item.sides[1].setting)
     none = item.examples_low is None and item.difference is not None
     return ComparisonRow(
         name=item.name,
         heading=heading,
-        label=f"against {short.b}" if grouped else item.name,
+        label=f"against {names[1]}" if grouped else item.name,
         grouped=grouped,
         primary=item.primary,
-        outcome=formatting.outcome(short),
+        outcome=formatting.outcome(item, names),
         decided=item.verdict != "undecided",
         metric=item.metric.replace("_", " ") if item.metric != metric else "",
         difference=formatting.signed(item.difference),
@@ -89,15 +94,17 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
     )
 
 
-def _setting(side: str) -> str:
-    """`pool at lr=0.1` without the arm, which the heading names."""
-    return side.partition(" at ")[2] or side
+def answer(verdict: Verdict, number: Number = formatting.signed) -> str:
+    """The verdict's answer with as many decimals as the tables."""
+    complete = verdict.finished == verdict.planned
+    return sentences.answer(verdict.comparisons, seeds=verdict.seeds, complete=complete, number=number)
 
 
-def sentences(verdict: Verdict) -> list[tuple[str, str]]:
-    """Each question of the study with its answer, as the verdict words it."""
+def question_answers(verdict: Verdict, number: Number = formatting.signed) -> list[tuple[str, str]]:
+    """Each question of the study with its answer, with as many decimals as the tables."""
+    many = len(verdict.comparisons)
     return [
-        (group, formatting.rounded(" ".join(item.sentence for item in items), verdict))
+        (group, sentences.sentences(list(items), comparisons=many, number=number))
         for group, items in groupby(verdict.comparisons, key=lambda item: item.group or item.name)
     ]
 
@@ -113,8 +120,8 @@ def seed_rows(sides: Sides, seeds: int) -> list[SeedRow]:
         rows.append(
             SeedRow(
                 seed=str(seed),
-                a=sides.shown(a),
-                b=sides.shown(b),
+                a=sides.format_score(a),
+                b=sides.format_score(b),
                 difference=formatting.signed(difference),
             )
         )
@@ -125,7 +132,8 @@ def ahead(item: ComparisonResult, pairs: Mapping[int, Sequence[float]], goal: Go
     """In how many seeds the first side is better than the second, in words."""
     better = sum(a > b if goal == "max" else a < b for a, b in pairs.values())
     seeds = f"in {better} of {number_of(len(pairs), 'seed')}"
+    a, b = item.side_names
     if item.kind == "interaction":
         larger = "larger" if goal == "max" else "less (a larger advantage)"
-        return f"{formatting.minus(item.a)} was {larger} than {formatting.minus(item.b)} {seeds}"
-    return f"{item.a} scored {'higher' if goal == 'max' else 'lower, which is better,'} {seeds}"
+        return f"{a} was {larger} than {b} {seeds}"
+    return f"{a} scored {'higher' if goal == 'max' else 'lower, which is better,'} {seeds}"

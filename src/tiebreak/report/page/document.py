@@ -36,7 +36,7 @@ def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdi
 def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
     """The page: one file that needs no other, and no network."""
     evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
-    values = view.content(evidence) | view.pictures(evidence)
+    values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
     css = (Path(__file__).parent / "page.css").read_text("utf-8")
     template = _environment().get_template("page.html.jinja")
     return template.render(**values, css=css, inputs=inputs_digest(plan, records, verdict))
@@ -55,13 +55,13 @@ def fragment(verdict: Verdict) -> str:
     return template.render(
         verdict=verdict,
         arms=tables.arm_rows(verdict),
-        answer=formatting.rounded(verdict.answer, verdict),
+        answer=comparisons.answer(verdict, formatting.signed_minus),
         comparisons=comparisons.comparison_rows(verdict),
     )
 
 
 def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
-    """A short name for everything that a report shows, and for the program that shows it."""
+    """A digest of everything that a report shows, and of the program's version."""
     trajectories = {run.trajectory for run in plan.runs.values()}
     return digest(
         {
@@ -119,19 +119,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=_typographic, prose=_prose)
+    environment.filters.update(number=formatting.true_minus, prose=_prose)
     environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
     return environment
 
 
-def _typographic(text: str) -> str:
-    """Numbers with a true minus sign."""
-    return re.sub(r"(?<![\w.-])-(?=\d)", "−", text)
-
-
 def _prose(text: str) -> str:
-    """The same in a sentence: a number stays on one line with its per cent sign."""
-    return _typographic(text).replace(" %", "\N{NO-BREAK SPACE}%")
+    """A sentence in which a number stays on one line with its per cent sign."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 class _Code(str):

@@ -1,4 +1,4 @@
-"""What a comparison means, in one line for a reader who does not think in intervals."""
+"""The meaning of a comparison in one line, without intervals."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tiebreak.verdict.model import ComparisonResult
 
-EXAMPLES = 1000  # an accuracy is told as so many more right answers out of these
+EXAMPLES = 1000  # a difference in accuracy is stated as so many more right answers out of these
 
 
 def meaning(primary: Sequence[ComparisonResult]) -> str:
@@ -36,7 +36,7 @@ def _margin(item: ComparisonResult) -> str:
         return f"Whatever difference there is, it is smaller than {least}: choose by cost or taste."
     if item.verdict == "undecided":
         if item.low <= 0 <= item.high:
-            return f"The runs do not settle it: no difference at all and one larger than {least}, both fit them."
+            return f"The runs do not settle it: they fit no difference at all as well as one larger than {least}."
         return f"There are too few seeds to settle it, or to compare it with {least}."
     if min(abs(item.low), abs(item.high)) >= item.margin:
         return f"The whole interval lies beyond {least}."

@@ -1,4 +1,4 @@
-"""All the metrics of a task: their order, how they read, what every arm gets; and how long an epoch took."""
+"""The metrics of a task: their order, their names for readers, every arm's scores; and the time of an epoch."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def table(evidence: Evidence) -> tuple[list[str], list[MetricRow]]:
 
 
 def _scores(evidence: Evidence, arm: str, metric: str) -> list[float]:
-    """Of the arm's finished runs at its chosen setting; a run that was tested before a metric existed has none."""
+    """Scores of the arm's finished runs at its chosen setting; a run tested before a metric existed has none."""
     evaluation = evidence.plan.arm(arm).evaluation
     found = [
         final.metrics[metric]
@@ -82,7 +82,7 @@ def _scores(evidence: Evidence, arm: str, metric: str) -> list[float]:
         and evidence.status(identity) == "done"
         and metric in final.metrics
     ]
-    return [score for score in found if abs(score) < statistics.LARGEST]
+    return [score for score in found if statistics.usable(score)]
 
 
 def _cell(scores: Sequence[float]) -> tuple[str, str, str]:
@@ -91,7 +91,7 @@ def _cell(scores: Sequence[float]) -> tuple[str, str, str]:
     return formatting.score(estimate.mean), deviation, str(estimate.n)
 
 
-def lower(evidence: Evidence) -> str:
+def lower_is_better(evidence: Evidence) -> str:
     """The compared metrics in which less is better, in words."""
     compared = dict.fromkeys(item.metric for item in evidence.verdict.comparisons)
     return listed([readable(name) for name in compared if evidence.study.goal(name) == "min"])
@@ -99,20 +99,20 @@ def lower(evidence: Evidence) -> str:
 
 def epoch_seconds(evidence: Evidence) -> str:
     """The median training time of an epoch of every arm at its chosen setting, in words; empty without records."""
-    told = []
-    for _, arm in evidence.own():
+    found = []
+    for _, arm in evidence.arms_with_runs():
         seconds = [
             record.seconds["train"]
             for _, identity in evidence.identities(arm)
             for record in evidence.epochs(identity).values()
             if "train" in record.seconds
         ]
-        told += [f"{arm} {_brief(median(seconds))}"] if seconds else []
-    if not told:
+        found += [f"{arm} {_brief(median(seconds))}"] if seconds else []
+    if not found:
         return ""
     return (
-        f"{', '.join(told)} (median over epochs and seeds). A run's share of what it was trained together with: "
-        "it does not say how long the run takes alone, nor which design is faster"
+        f"{', '.join(found)} (median over epochs and seeds). For runs that were trained together, a run's share of the "
+        "time: it does not say how long a run takes alone, nor which design is faster"
     )
 
 

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 from tiebreak.plan.runs import DataSummary, Plan, cohort_names, cohorts
 from tiebreak.report import formatting
-from tiebreak.report.page.tables import planned_seeds
 from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
 if TYPE_CHECKING:
     from tiebreak.results.record import Choice, Records, RunRecord
 
-SPEED = ("strategy", "runs", "ms_per_step")  # of a run's provenance: told by cohort, not by value
+SPEED = ("strategy", "runs", "ms_per_step")  # of a run's provenance: reported by cohort, not by value
 
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
@@ -76,7 +75,7 @@ def _trained(strategy: str, records: list[RunRecord], choice: Choice | None) -> 
 
 
 def _measured(choice: Choice) -> str:
-    """What was found out before the first run of a cohort ended."""
+    """What was measured before the first run of a cohort ended."""
     if choice.fused_ms is None:
         return f"one after the other{f': cannot be fused: {choice.reason}' if choice.reason else ''}"
     how = "fused" if choice.strategy == "fused" else "one after the other"
@@ -87,16 +86,16 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     """What to type in the results folder, where `study.toml` lies, to repeat, to extend and to verify the study."""
     here = Path()
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
-    unsettled = to_settle(verdict)
+    unsettled = undecided_primary(verdict)
     if unsettled is not None:
-        rows.append(("add the seeds still needed", run_command(verdict.study, here, wanted_seeds(verdict, unsettled))))
+        rows.append(("add the seeds still needed", run_command(verdict.study, here, seeds_to_run(verdict, unsettled))))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
     return [*rows, ("verify every hash", "tiebreak check .")]
 
 
-def to_settle(verdict: Verdict) -> ComparisonResult | None:
-    """What to add seeds for: the main question while it is open. Other comparisons say themselves what they need."""
+def undecided_primary(verdict: Verdict) -> ComparisonResult | None:
+    """The primary comparison that needs most seeds while it is undecided; other comparisons state their own need."""
     undecided = [item for item in verdict.comparisons if item.primary and item.seeds_needed]
     return max(undecided, key=lambda item: item.seeds_needed or 0, default=None)
 
@@ -108,6 +107,6 @@ def run_command(study: str, folder: Path | None, seeds: int | None = None) -> st
     return shlex.join([*parts, *([] if seeds is None else ["--seeds", str(seeds)])])
 
 
-def wanted_seeds(verdict: Verdict, item: ComparisonResult) -> int:
+def seeds_to_run(verdict: Verdict, item: ComparisonResult) -> int:
     """The number of seeds to ask for: those planned, or those there and still needed if that is more."""
-    return max(planned_seeds(verdict), item.seeds + (item.seeds_needed or 0))
+    return max(verdict.seeds, item.seeds + (item.seeds_needed or 0))

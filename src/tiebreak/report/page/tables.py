@@ -10,6 +10,7 @@ from tiebreak.study import registry
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
 from tiebreak.verdict import statistics
 from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
+from tiebreak.verdict.sentences import Number, claim_reason
 
 if TYPE_CHECKING:
     from tiebreak.report.evidence import Evidence
@@ -41,7 +42,7 @@ class SettingRow:
     setting: str
     chosen: bool
     mean: float | None
-    shown: str
+    mean_text: str
     runs: str
     scores: tuple[float, ...]
 
@@ -59,33 +60,27 @@ class ReportedRow:
     low: float | None
     high: float | None
     inside: bool | None
-    shown: str
+    published: str
     ours: str
     interval: str
     seeds: str
-    words: str
+    position: str  # of the published figure: inside or outside our interval
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimRow:
-    """A claim and what became of it."""
+    """A claim and its outcome, as text."""
 
     id: str
     text: str
     source: str
-    words: str
-    why: str
+    outcome: str
+    reason: str
 
 
 def arm_rows(verdict: Verdict) -> list[ArmRow]:
     """The table of arms, in the order of the study."""
-    planned = planned_seeds(verdict)
-    return [_arm_row(index, item, planned) for index, item in enumerate(verdict.designs)]
-
-
-def planned_seeds(verdict: Verdict) -> int:
-    """The seeds of the study, the same for every arm. An arm whose runs wait for their test counts fewer itself."""
-    return max((arm.seeds + arm.failed + arm.missing for arm in verdict.designs), default=0)
+    return [_arm_row(index, item, verdict.seeds) for index, item in enumerate(verdict.designs)]
 
 
 def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
@@ -99,19 +94,19 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         runs=f"{item.seeds} of {planned}",
         failed=str(item.failed) if item.failed else "none",
         parameters=formatting.count(item.parameters),
-        flops=formatting.work(item.flops),
+        flops=formatting.flops(item.flops),
         seconds=formatting.duration(item.train_seconds),
     )
 
 
-def arm_lines(study: Study) -> list[tuple[str, str]]:
+def arm_descriptions(study: Study) -> list[tuple[str, str]]:
     """What every arm is: its design in words, once, and what the study changes for it."""
     first: dict[str, str] = {}
     lines = []
     for arm in study.arms:
         known, design = first.setdefault(arm.design, arm.name), registry.DESIGNS.get(arm.design)
-        told = design.line if design is not None else f"the design {arm.design}"
-        lines.append((arm.name, "; ".join([told if known == arm.name else f"as {known}", *_changes(study, arm)])))
+        line = design.line if design is not None else f"the design {arm.design}"
+        lines.append((arm.name, "; ".join([line if known == arm.name else f"as {known}", *_changes(study, arm)])))
     return lines
 
 
@@ -128,7 +123,7 @@ def _changes(study: Study, arm: Arm) -> list[str]:
 
 def setting_rows(evidence: Evidence) -> list[SettingRow]:
     """Validation score of every arm with runs of its own at every setting of the grid, grouped by setting."""
-    own = evidence.own()
+    own = evidence.arms_with_runs()
     return [_setting_row(evidence, index, arm, setting) for setting in evidence.study.settings() for index, arm in own]
 
 
@@ -141,7 +136,7 @@ def _setting_row(evidence: Evidence, index: int, arm: str, setting: Setting) -> 
         setting=setting_label(setting),
         chosen=result is not None and mean is not None and dict(result.setting) == setting,
         mean=mean,
-        shown=formatting.score(mean),
+        mean_text=formatting.score(mean),
         runs=f"{len(scores)} of {evidence.study.seeds}",
         scores=tuple(scores.values()),
     )
@@ -155,7 +150,7 @@ def reported_rows(evidence: Evidence) -> list[ReportedRow]:
 
 def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | None) -> ReportedRow:
     return ReportedRow(
-        source=item.source,
+        source=formatting.sources([item.source]),
         what=item.what,
         index=(evidence.index(asked.arm) if asked else None) or 0,
         metric=asked.metric if asked else evidence.verdict.metric.name,
@@ -164,23 +159,25 @@ def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | No
         low=item.low,
         high=item.high,
         inside=item.inside,
-        shown=f"{item.value:g}",  # as it was published
+        published=f"{item.value:g}",  # as it was printed
         ours=formatting.score(item.mean),
         interval=formatting.interval(item.low, item.high),
         seeds=str(item.seeds),
-        words={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+        position={True: "inside", False: "outside", None: "too few runs"}[item.inside],
     )
 
 
-def claim_rows(verdict: Verdict) -> list[ClaimRow]:
-    """The claims that the study is about."""
+def claim_rows(evidence: Evidence, number: Number = formatting.signed) -> list[ClaimRow]:
+    """The claims that the study is about; their reasons have as many decimals as the tables."""
+    study, comparisons = evidence.study, evidence.verdict.comparisons
+    claims = {claim.id: claim for claim in study.claims}
     return [
         ClaimRow(
             id=item.id,
             text=item.text,
-            source=", ".join(item.source),
-            words=formatting.claim(item),
-            why=formatting.rounded(item.why, verdict),
+            source=formatting.sources(item.source),
+            outcome=formatting.claim_outcome(item),
+            reason=claim_reason(study, claims[item.id], comparisons, hint=item.verdict == "hint", number=number),
         )
-        for item in verdict.claims
+        for item in evidence.verdict.claims
     ]

@@ -1,4 +1,4 @@
-"""Everything that a page shows, as text, rows and figures: what the two templates read."""
+"""Everything that a report shows, as text, rows and figures: the variables of its two templates."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tiebreak.report.page.meaning import meaning
 from tiebreak.report.page.tables import ReportedRow
 from tiebreak.text import listed, number_of
 from tiebreak.verdict.model import ComparisonResult
+from tiebreak.verdict.sentences import Number
 
 SECTIONS = {  # anchor: the name in the table of contents, the heading
     "arms": ("Arms", "What was compared"),
@@ -28,14 +29,14 @@ SECTIONS = {  # anchor: the name in the table of contents, the heading
     "agreement": ("Metrics", "Do the metrics agree?"),
     "settings": ("Settings", "Settings tried"),
     "seeds": ("Seeds", "Seed by seed"),
-    "samples": ("Samples", "What the runs write"),
-    "attention": ("Attention", "What the runs attend to"),
+    "samples": ("Samples", "Sample outputs"),
+    "attention": ("Attention", "Attention weights"),
     "breakdown": ("Breakdown", "Scores by kind of example"),
     "graph": ("Graph", "The graph, node by node"),
-    "robustness": ("Robustness", "Shifted, turned and scaled images"),
+    "robustness": ("Robustness", "Shifted, rotated and scaled images"),
     "examples": ("Misclassified images", "Misclassified images"),
-    "confusions": ("Confusions", "Which classes are taken for which"),
-    "activations": ("First layer", "What the first layer makes of an image"),
+    "confusions": ("Confusions", "Confusion matrices"),
+    "activations": ("First layer", "Activations of the first layer"),
     "equal": ("Held equal", "What was held equal"),
     "failures": ("Failures", "Failed and missing runs"),
     "provenance": ("Provenance", "Where the numbers come from"),
@@ -46,13 +47,13 @@ OPTIONAL = ("claims", "reported", "agreement", *EXHIBITS)  # absent without cont
 
 @dataclass(frozen=True, kw_only=True)
 class Main:
-    """A comparison that answers the question: its row, and its seeds one by one."""
+    """A primary comparison, which answers the question: its row, and its seeds one by one."""
 
     item: ComparisonResult
-    what: str  # is subtracted from what
+    subtraction: str  # what is subtracted from what
     row: ComparisonRow
     sides: tuple[str, str]
-    quantity: str  # that the sides have
+    quantity: str  # what the scores of the sides are
     seeds: Sequence[SeedRow]
     ahead: str
 
@@ -65,7 +66,7 @@ class MainFigures:
     wide: str
     dots: bool
     pairs: str
-    drawn: str  # how many seeds are drawn, where not all are
+    drawn_seeds: str  # how many seeds are drawn, where not all are
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,29 +85,29 @@ def tiebreak_version() -> str:
         return "unknown"
 
 
-def content(evidence: Evidence) -> dict[str, Any]:
-    """The text, tables and notes of a report; no figures."""
+def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str, Any]:
+    """The text, tables and notes of a report; no figures. `number` writes the differences in sentences."""
     verdict = evidence.verdict
     primary = [item for item in verdict.comparisons if item.primary]
     values = {
         "version": tiebreak_version(),
         "verdict": verdict,
-        "answer": formatting.rounded(verdict.answer, verdict),
+        "answer": comparisons.answer(verdict, number),
         "meaning": meaning(primary),
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],
         "badge": formatting.headline(primary),
         "arms": tables.arm_rows(verdict),
         "metrics": metric_table.table(evidence),
-        "lower": metric_table.lower(evidence),
-        "told": tables.arm_lines(evidence.study),
+        "lower": metric_table.lower_is_better(evidence),
+        "arm_descriptions": tables.arm_descriptions(evidence.study),
         "comparisons": comparisons.comparison_rows(verdict),
-        "sentences": comparisons.sentences(verdict),
+        "sentences": comparisons.question_answers(verdict, number),
         "has_other_metrics": any(item.metric != verdict.metric.name for item in verdict.comparisons),
         "has_interaction": any(item.kind == "interaction" for item in verdict.comparisons),
         "settings": tables.setting_rows(evidence),
         "reported": tables.reported_rows(evidence),
-        "claims": tables.claim_rows(verdict),
+        "claims": tables.claim_rows(evidence, number),
         "hint": formatting.HINT if any(claim.verdict == "hint" for claim in verdict.claims) else "",
         "terms": evidence.plan.terms,
         "warnings": list(dict.fromkeys((*verdict.warnings, *evidence.plan.warnings))),
@@ -130,7 +131,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
     return {**values, "contents": there, "headings": headings}
 
 
-def pictures(evidence: Evidence) -> dict[str, Any]:
+def figures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the page with their legends, keyed as the template calls them."""
     metric, *others = metric_table.ordered(evidence.study)
     primary = [item for item in evidence.verdict.comparisons if item.primary]
@@ -152,7 +153,7 @@ def pictures(evidence: Evidence) -> dict[str, Any]:
         "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
         "reported_panels": _reported_panels(reported),
         "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
-        **gallery.drawn(evidence),
+        **gallery.figures(evidence),
     }
 
 
@@ -160,7 +161,7 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     """What the answer rests on and what it cost: a title, the value, a remark."""
     verdict = evidence.verdict
     primary = [item for item in verdict.comparisons if item.primary]
-    shown = [result for result in verdict.designs if result.name in evidence.asked()]
+    shown = [result for result in verdict.designs if result.name in evidence.primary_arms()]
     sizes = {result.parameters for result in shown}
     least = min((item.seeds for item in primary), default=0)
     if len(sizes) == 1:
@@ -176,7 +177,7 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
 
 
 def _finished(evidence: Evidence) -> str:
-    """How many runs came to a result, and how many ended without one."""
+    """How many runs finished, and how many diverged or failed."""
     status = [evidence.status(identity) for identity in evidence.plan.runs]
     lost = len(status) - status.count("done") - status.count("missing")
     done = f"{status.count('done')} of {number_of(len(status), 'planned run')} finished"
@@ -187,9 +188,9 @@ def _main(evidence: Evidence, item: ComparisonResult) -> Main:
     sides, rows = evidence.sides(item), comparisons.comparison_rows(evidence.verdict)
     return Main(
         item=item,
-        what=formatting.difference(item),
+        subtraction=formatting.subtraction(item),
         row=next(row for row in rows if row.name == item.name),
-        sides=(sides.a, sides.b),
+        sides=sides.names,
         quantity=_of_sides(evidence, item),
         seeds=comparisons.seed_rows(sides, evidence.study.seeds),
         ahead=comparisons.ahead(item, sides.pairs, evidence.study.goal(item.metric)),
@@ -215,12 +216,15 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         wide=bars[1],
         dots=0 < len(differences) <= main_figures.MOST_DOTS,
         pairs=main_figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
-        drawn=drawn,
+        drawn_seeds=drawn,
     )
 
 
 def _curves(evidence: Evidence, key: str) -> list[main_figures.Curve]:
-    return [main_figures.Curve(arm=arm, index=index, points=evidence.curve(arm, key)) for index, arm in evidence.own()]
+    return [
+        main_figures.Curve(arm=arm, index=index, points=evidence.curve(arm, key))
+        for index, arm in evidence.arms_with_runs()
+    ]
 
 
 def _small_curves(evidence: Evidence, metric: str) -> str:

@@ -1,1 +1,1 @@
-"""What the terminal shows."""
+"""The output of the commands in a terminal."""

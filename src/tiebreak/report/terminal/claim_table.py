@@ -1,4 +1,4 @@
-"""What `tiebreak claims` shows: the ledger with the verdict of each claim, and below it why some fail."""
+"""The output of `tiebreak claims`: each claim with its verdict, and below the table why some fail."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tiebreak.report import formatting
 from tiebreak.text import listed, number_of, printable
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def print_claims(console: Console, found: Sequence[Standing]) -> None:
     table.add_column("verdict now", max_width=22, overflow="fold")
     for each in found:
         entry = each.entry
-        name = Text.assemble((entry.id, "bold"), "\n", (" ".join(entry.source), "dim"))
+        name = Text.assemble((entry.id, "bold"), "\n", (formatting.sources(entry.source), "dim"))
         table.add_row(name, Text(printable(entry.text)), _verdict(each))
     console.print(table)
     for each in found:

@@ -18,7 +18,7 @@ NOTHING = "–"
 
 @dataclass(frozen=True, kw_only=True)
 class CostRow:
-    """One quantity of a part: its formula and big-O, its value, the count from the real thing, its exponent."""
+    """One quantity of a part: its formula and big-O, its value, the count from the real module, its exponent."""
 
     name: str
     formula: str
@@ -93,7 +93,7 @@ def say(console: Console, text: str, style: str = "") -> None:
 
 @contextmanager
 def working(console: Console) -> Iterator[Callable[[str], None]]:
-    """Says what is being done while it is done: in a terminal only, and nothing of it stays."""
+    """A status line that names the current step: in a terminal only, and removed at the end."""
     if not console.is_terminal:
         yield lambda text: None
         return

@@ -1,4 +1,4 @@
-"""Smaller things that the terminal shows: verdicts on given scores, data sets, a download."""
+"""Smaller outputs of the terminal: verdicts of `tiebreak compare`, answers of a network, data sets, a download."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 from rich.text import Text
 
+from tiebreak.report import formatting
 from tiebreak.tasks.reply import AttentionWeights, Reply
 from tiebreak.text import number_of, printable
 from tiebreak.verdict.statistics import Compared
@@ -21,19 +22,20 @@ WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±
 
 
 def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
-    """Verdicts on given scores, for programs."""
+    """The verdicts of `tiebreak compare`, for programs."""
     return json.dumps([{"a": a, "b": b, **asdict(result)} for a, b, result in compared], indent=2)
 
 
 def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
-    """Verdicts on given scores, in words: one paragraph per pair."""
+    """The verdicts of `tiebreak compare`, in words: one paragraph per pair."""
     for first, second, result in compared:
         a, b = printable(first), printable(second)
         line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
         console.print(line)
         if result.difference is None:
             continue
-        interval = f", 95 % interval {_ends(result.low, result.high)}" if result.low is not None else ""
+        ends = (result.low, result.high)
+        interval = f", 95 % interval {formatting.open_interval(*ends, _four_digits)}" if result.low is not None else ""
         seeds = number_of(result.seeds, "paired seed")
         console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
         if result.p is not None:
@@ -50,7 +52,7 @@ def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared
 
 
 def print_reply(console: Console, reply: Reply, who: str) -> None:
-    """What a trained network says, best first."""
+    """The answers of a trained network, best first."""
     shown = [(printable(answer.text), answer.probability) for answer in reply.answers[:SHOWN_ANSWERS]]
     width = max((len(text) for text, _ in shown), default=0)
     for number, (text, probability) in enumerate(shown):
@@ -60,25 +62,25 @@ def print_reply(console: Console, reply: Reply, who: str) -> None:
         console.print(Text(f"and {len(reply.answers) - SHOWN_ANSWERS} more", style="dim"))
     if reply.attention is not None:
         console.print(Text(_attention_map(reply.attention)))
-    console.print(Text(printable(f"asked: {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
+    console.print(Text(printable(f"answered by {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
 
 
 def _attention_map(attention: AttentionWeights) -> str:
-    """A map of letters: a row for each symbol of the answer, the darker the more it looked at that of the input."""
-    columns = "".join(printable(name)[:1] or " " for name in attention.columns)
+    """Attention weights as shades: a row for each symbol of the answer, a column for each symbol of the input."""
+    columns = "".join(map(_first_letter, attention.columns))
     lines = [f"   {columns}"]
     for name, weights in zip(attention.rows, attention.weights, strict=True):
         shades = "".join(SHADES[min(len(SHADES) - 1, int(weight * len(SHADES)))] for weight in weights)
-        lines.append(f" {printable(name)[:1] or ' '} {shades}".rstrip())
+        lines.append(f" {_first_letter(name)} {shades}".rstrip())
     return "\n".join(lines)
 
 
-def _ends(low: float | None, high: float | None) -> str:
-    """Both ends of a simultaneous interval: one of exactly 0 is open, unless both are."""
-    least, most = (f"{end:+.4g}" for end in (low, high))
-    if low != high:
-        least, most = least if low else "above 0", most if high else "below 0"
-    return f"{least} to {most}"
+def _first_letter(name: str) -> str:
+    return name[:1] if name[:1].isprintable() and name else " "
+
+
+def _four_digits(value: float) -> str:
+    return f"{value:+.4g}"
 
 
 def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
@@ -98,7 +100,7 @@ class _Bar:
 
     @property
     def total(self) -> int:
-        """Bytes to come."""
+        """Bytes in all."""
         return self._total
 
     @total.setter
@@ -107,7 +109,7 @@ class _Bar:
         self._progress.update(self._task, total=count or None)
 
     def update(self, count: int) -> None:
-        """So many bytes have come."""
+        """Add the bytes that have arrived."""
         self._progress.advance(self._task, count)
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""What the terminal shows: plain words that are clear without colour, at most 80 columns, safe for any text."""
+"""Verdict, plan and status in the terminal: clear without colour, at most 80 columns, safe for any text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.text import Text
 from tiebreak.plan.runs import Plan
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
-from tiebreak.study.schema import Study
+from tiebreak.study.schema import Study, setting_label
 from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.model import Verdict
 
@@ -85,10 +85,10 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     for item in open_items:
         _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
-    first = provenance.to_settle(verdict)
+    first = provenance.undecided_primary(verdict)
     if first is None:
         return
-    seeds = provenance.wanted_seeds(verdict, first)
+    seeds = provenance.seeds_to_run(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
@@ -114,7 +114,7 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
             str(len(arm.runs)),
             str(epochs),
             formatting.count(arm.parameters),
-            formatting.work(arm.flops),
+            formatting.flops(arm.flops),
         ]
         if predicted is not None:
             cells.append(formatting.duration(predicted[arm.name]) if arm.name in predicted else "unknown")
@@ -154,7 +154,7 @@ def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) ->
         table.add_row(Text(printable(row.name), style="bold"), *map(Text, cells))
     console.print(table)
     if any(row.at_once > 1 for row in rows):
-        _say(console, "at once: in a process, if that is the faster way: timed when training begins", "dim")
+        _say(console, "at once: fused in one process if that is faster, timed when training begins", "dim")
     for row in rows:
         if row.cannot_fuse:
             text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
@@ -178,7 +178,7 @@ def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -
 
 
 def print_status(console: Console, plan: Plan, records: Records) -> None:
-    """How far every arm is at every setting."""
+    """How many runs of every arm are done at every setting."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("arm", overflow="fold")
     table.add_column("setting", overflow="fold")
@@ -186,8 +186,8 @@ def print_status(console: Console, plan: Plan, records: Records) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     for arm in plan.arms:
         groups: dict[str, list[str]] = {}
-        for key, identity in arm.runs.items():
-            groups.setdefault(key.rpartition("/")[0], []).append(identity)
+        for identity in arm.runs.values():
+            groups.setdefault(setting_label(plan.runs[identity].setting), []).append(identity)
         for setting, identities in groups.items():
             table.add_row(Text(arm.name, style="bold"), Text(setting), *_progress(plan, records, identities))
     console.print(table)

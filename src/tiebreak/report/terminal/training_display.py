@@ -1,4 +1,4 @@
-"""How far training is: one calm display in a terminal, else plain lines. At most 80 columns, safe for any text."""
+"""The progress of training: a live display in a terminal, else plain lines. At most 80 columns, safe for any text."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_COHORTS = 3  # named at once
 
 @dataclass(frozen=True, kw_only=True)
 class CohortState:
-    """Runs of one cohort that are being trained: how many, and between which epochs (the one they are in)."""
+    """Runs of one cohort that are being trained: how many, and the first and last epoch that they are in."""
 
     name: str
     runs: int
@@ -34,26 +34,26 @@ class CohortState:
     epochs: int
 
     def epoch(self) -> str:
-        """Where they are."""
+        """The epoch that they are in."""
         epoch = f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
         return f"epoch {epoch} of {self.epochs}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingState:
-    """How far a study is. `share` counts what was done by what it costs, `epochs` as they are."""
+    """The progress of a study: `share` weights the epochs by their cost, `epochs` counts them."""
 
     share: float
     epochs: float
     total_epochs: int
-    done: int  # runs that ended as they should
+    done: int  # runs that finished
     diverged: int
     failed: int
     runs: int
     cohorts: Sequence[CohortState] = ()
     rate: float = 0.0  # steps per second over all runs that are being trained
 
-    def now(self) -> str:
+    def current_runs(self) -> str:
         """How many runs are being trained at the moment, how fast, and which."""
         alive = number_of(sum(state.runs for state in self.cohorts), "run")
         speed = f"{steps_per_second(self.rate)} over {alive}" if self.rate > 0 else alive
@@ -65,13 +65,13 @@ class TrainingState:
             parts.append(f"and {len(self.cohorts) - MOST_COHORTS} more")
         return f"{speed}: {'; '.join(parts)}"
 
-    def ended(self) -> str:
+    def ended_runs(self) -> str:
         """The runs that ended, and how."""
         parts = [f"{self.done} of {number_of(self.runs, 'run')} done"]
         parts += [f"{many} {what}" for many, what in ((self.diverged, "diverged"), (self.failed, "failed")) if many]
         return ", ".join(parts)
 
-    def gone(self) -> str:
+    def progress(self) -> str:
         """The share of the work that is done, and the epochs."""
         total = number_of(self.total_epochs, "epoch")
         return f"{100 * min(self.share, 1.0):.0f} %: {self.epochs:,.0f} of {total}"
@@ -88,7 +88,7 @@ def steps_per_second(rate: float) -> str:
 
 
 class TrainingProgress:
-    """Shows how far training is: live in a terminal, else plain lines every ten seconds and at the end."""
+    """Shows the progress of training: live in a terminal, else plain lines every ten seconds and at the end."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._clock = console, clock
@@ -114,7 +114,7 @@ class TrainingProgress:
             self._print_lines()
 
     def show(self, state: TrainingState) -> None:
-        """This is how far it is now."""
+        """Show this state from now on."""
         self._state = state
         if self._live is None and self._clock() - self._printed >= LINE_SECONDS:
             self._print_lines()
@@ -137,16 +137,16 @@ class TrainingProgress:
             return Group(Text("starting"))
         row = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=1.0, completed=min(state.share, 1.0), width=BAR_WIDTH)
-        row.add_row(bar, Text(f"{state.gone()}, {self._left(state)}"))
-        lines = [state.ended()]
-        if state.share < 1 - ROUNDING:  # until the end as high as ever, or the screen would jump
-            lines.append(printable(state.now()) if state.cohorts else "")
+        row.add_row(bar, Text(f"{state.progress()}, {self._left(state)}"))
+        lines = [state.ended_runs()]
+        if state.share < 1 - ROUNDING:  # the display keeps its height until the end
+            lines.append(printable(state.current_runs()) if state.cohorts else "")
         return Group(row, *(Text(line, no_wrap=True, overflow="ellipsis") for line in lines))
 
     def _print_lines(self) -> None:
         self._printed = self._clock()
         state = self._state
         assert state is not None
-        self.note(f"{state.gone()}, {state.ended()}, {self._left(state)}")
+        self.note(f"{state.progress()}, {state.ended_runs()}, {self._left(state)}")
         if state.cohorts:
-            self.note(f"  {state.now()}")
+            self.note(f"  {state.current_runs()}")

@@ -1,0 +1,58 @@
+"""The sides of a comparison: their scores by seed, and the values that these scores can take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tiebreak.results.tally import Scores, Tally
+from tiebreak.study.schema import Setting
+from tiebreak.verdict import ranges
+from tiebreak.verdict.model import Side
+from tiebreak.verdict.ranges import Range
+from tiebreak.verdict.statistics import usable
+
+
+def usable_scores(scores: Mapping[int, float]) -> Scores:
+    """The scores that can be compared: a network may end with a loss that is infinite or not a number."""
+    return {seed: score for seed, score in scores.items() if usable(score)}
+
+
+def arm_scores(tally: Tally, arm: str, setting: Setting, metric: str) -> Scores:
+    """The usable scores of an arm at a setting, by seed."""
+    return usable_scores(tally.scores(arm, setting, metric))
+
+
+def side_scores(tally: Tally, side: Side) -> Scores:
+    """The usable scores of one side, by seed."""
+    if side.metrics:
+        return usable_scores(tally.agreement(side.arm, side.setting, side.metrics))
+    return arm_scores(tally, side.arm, side.setting, side.metric)
+
+
+def side_range(side: Side) -> Range:
+    """The values that the scores of one side can take."""
+    return ranges.CORRELATION if side.metrics else ranges.range_of(side.metric)
+
+
+def paired_scores(tally: Tally, sides: Sequence[Side]) -> tuple[Scores, Scores]:
+    """What is subtracted from what, by seed: two scores, two differences (an interaction), a score and 0."""
+    found = [side_scores(tally, side) for side in sides]
+    if len(found) == 1:
+        return found[0], dict.fromkeys(found[0], 0.0)
+    if len(found) == 4:
+        return _difference(found[0], found[1]), _difference(found[2], found[3])
+    return found[0], found[1]
+
+
+def _difference(a: Scores, b: Scores) -> Scores:
+    return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
+
+
+def paired_ranges(sides: Sequence[Side]) -> tuple[Range, Range]:
+    """The values that the two scores of `paired_scores` can take."""
+    found = [side_range(side) for side in sides]
+    if len(found) == 1:
+        return found[0], (0.0, 0.0)
+    if len(found) == 4:
+        return ranges.of_difference(found[:1], found[1:2]), ranges.of_difference(found[2:3], found[3:])
+    return found[0], found[1]
