@@ -28,7 +28,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "cost.formulas": (),
     "layers": ("cost.formulas",),
     "models": ("layers", "cost.formulas"),
-    "cost": ("models.design", "theory.fit"),
+    "cost": ("models.design",),
     "tasks": ("data", "models.decoding", "models.design"),
     "catalog": ("models", "tasks", "study.design_file"),
     "results": ("study", "plan.runs"),

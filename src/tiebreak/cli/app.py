@@ -33,7 +33,7 @@ app = typer.Typer(
 app.add_typer(data_app, name="data")
 
 # What is raised for a wrong command line: of click, or of the click inside of typer, which has no public name.
-WrongUse = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
+UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 
 StudyArgument = Annotated[
     str, typer.Argument(metavar="STUDY", help="A built-in study by name, or the path of a .toml file.")
@@ -89,7 +89,7 @@ def main() -> None:
     except TiebreakError as error:
         print(f"tiebreak: {error}", file=sys.stderr)
         sys.exit(2)
-    except WrongUse as error:
+    except UsageError as error:
         text = " ".join(error.format_message().split()).rstrip(".")
         if text:  # else the help was asked for by giving nothing, and stands there already
             command = error.ctx.command_path if error.ctx is not None else "tiebreak"
@@ -347,7 +347,7 @@ def cost(
     """Show what a layer or design costs: by formula, counted and timed, and how that grows in a variable."""
     from tiebreak.theory import cost_command
 
-    asked = cost_command.Asked(part=part, vary=vary, against=against, given=given or (), out=out, measured=measure)
+    asked = cost_command.CostOptions(part=part, vary=vary, against=against, given=given or (), out=out, measured=measure)
     cost_command.show(_console(), asked)
 
 
@@ -359,7 +359,7 @@ def claims(json: Annotated[bool, typer.Option("--json", help="For programs.")] =
     from tiebreak.theory import claims as ledger
     from tiebreak.theory import identities
 
-    found = ledger.standings(identities.outcomes(), builtin_names())
+    found = ledger.statuses(identities.outcomes(), builtin_names())
     if json:
         print(ledger.to_json(found))
     else:

@@ -156,7 +156,7 @@ DESIGNS: Mapping[str, DesignName] = {
     "gcn-none-no-loops": _gcn("gcn-none without self-loops"),
     "mlp-graph": _gcn("the same layers without the edges"),
     "rnn-sigmoid": DesignName(
-        family="language", line="the recurrent network of R4: one layer, sigmoid, state carried on", options=_RNN
+        family="language", line="the recurrent network of report R4: one layer, sigmoid, state carried on", options=_RNN
     ),
     "rnn-tanh": DesignName(family="language", line="the same with tanh", options=_RNN),
     "lstm": DesignName(
