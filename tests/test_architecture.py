@@ -47,6 +47,9 @@ STANDARD_ONLY = ("study.registry", "streams", "text")
 WITHOUT_TORCH = (
     "api",
     "cli.app",
+    "cli.results_commands",
+    "cli.study_commands",
+    "cli.theory_commands",
     "data.images.image_data",
     "drive.runner",
     "plan.planner",
@@ -61,6 +64,8 @@ WITHOUT_TORCH = (
     "study.schema",
     "theory.claims",
     "theory.cost_command",
+    "theory.cost_rows",
+    "theory.family_sizes",
     "theory.parts",
     "theory.sweep",
     "verdict.decide",

@@ -98,7 +98,7 @@ def test_every_design_can_be_counted(design: Design, number: int) -> None:
 
 @pytest.mark.parametrize("design", with_formulas, ids=lambda design: design.name)
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_design_costs_what_its_formula_says(design: Design, number: int) -> None:
+def test_every_design_costs_what_its_formula_says(design: Design, number: int) -> None:
     shape = family_of(design).shapes[number]
     check(PARTS[design.name], sizes_of(shape), workloads.design_workload(design.name, shape, {}))
 

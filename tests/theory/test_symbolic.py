@@ -29,7 +29,7 @@ def test_feature_sizes(d: int, terms: int) -> None:
 
 
 @given(small, small, st.integers(1, 5), st.integers(1, 3), st.integers(0, 2))
-def test_symbols_agree_with_integers_and_with_torch(a: int, b: int, kernel: int, stride: int, padding: int) -> None:
+def test_symbols_say_what_the_formulas_of_numbers_say(a: int, b: int, kernel: int, stride: int, padding: int) -> None:
     x, k, s, z = (symbolic.symbol(name) for name in "HMsz")
     sizes = {"H": a + 5, "M": kernel, "s": stride, "z": padding}
     found = symbolic.evaluate(symbolic.side(x, k, s, z), sizes)
