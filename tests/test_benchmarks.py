@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1] / "benchmarks"
+from support import REPOSITORY
+
+ROOT = REPOSITORY / "benchmarks"
 SCRIPTS = sorted(ROOT.rglob("*.py"))
 
 
