@@ -3,8 +3,8 @@
     python benchmarks/attention.py [--rounds 9] [--save]
 
 One core, float32, causal, forward and backward, one sequence: D = 16 and values of 64 for Taylor with three terms, 64
-and 64 for torch's kernel of softmax attention. Everything is interleaved in one process. First each side is shown to
-compute its own definition, gradients included; otherwise nothing is timed. `ratio` is how many times longer the peer
+and 64 for torch's kernel of softmax attention. Everything is interleaved in one process. First each side is checked
+against its own definition, gradients included; otherwise nothing is timed. `ratio` is how many times longer the peer
 takes. An exponent is the slope of log time over log length through the medians; its interval is the 95 % t interval of
 the slopes of the rounds. Memory is what torch's allocator hands out, from the profiler.
 """

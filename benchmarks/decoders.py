@@ -2,9 +2,9 @@
 
     python benchmarks/decoders.py [--device cuda] [--precision tf32] [--frames 2754] [--batch 64] [--rounds 12] [--save]
 
-What decides the claim attention-decoder-faster of R0 and R1. One run of each design, as `tiebreak` trains a run alone
-(torch's own LSTM kernel, no fusing): whole training steps with AdamW, at the published sizes unless told otherwise. The
-ratio is that of neighbouring rounds; its 95 % interval is Student's over the logarithms of the rounds.
+Decides the claim attention-decoder-faster of reports R0 and R1. One run of each design, trained as `tiebreak` trains a
+run alone (torch's own LSTM kernel, no fusing): whole training steps with AdamW, at the published sizes by default. The
+ratio is that of neighbouring rounds; its 95 % interval is Student's t over the logarithms of the rounds.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Two ratios, each interleaved in one process on one thread: the loop alone, and a whole run with evaluation after each
 epoch, checkpoint, store and progress messages against the same bare loop, which does none of that. The two loops are
-first shown to train the same network to the same parameters; otherwise no ratio is printed.
+first checked to train the same network to the same parameters; otherwise no ratio is printed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python benchmarks/products.py [--rounds 9] [--save]
 
-What `--precision tf32` gains, and from which size on the library is the better one
+Measures what `--precision tf32` gains, and from which size on the library is faster than our kernel
 (tiebreak.train.fused.rewrite.LARGE).
 """
 

@@ -1,12 +1,12 @@
-"""How well speech is recognised without listening: what the error rates of the study `speech-decoder --quick` beat.
+"""Baselines without audio for the error rates of the study `speech-decoder --quick`.
 
     python benchmarks/speech_without_sound.py
 
 | baseline | what it does                                                                                            |
 |----------|---------------------------------------------------------------------------------------------------------|
-| constant | always writes the training transcript that has the least character error on all of the training split    |
-| deaf     | the study's attention decoder, trained as in the study, on clips in which every frame is zero; their      |
-|          | lengths are hidden too: all that it can learn is the language                                           |
+| constant | always answers the training transcript with the least character error on the whole training split       |
+| no audio | the study's attention decoder, trained as in the study, on clips in which every frame is zero and whose   |
+|          | lengths are hidden too: it can only learn the language                                                  |
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def main() -> None:
     train, test = (silent(task.split(data, name, run.options, {})) for name in ("train", "test"))
     for epoch in range(run.epochs):
         (loss,) = trainer.train_epoch(train, lambda share, steps: None)
-        print(f"deaf      epoch {epoch + 1}: training loss {loss:.3f}")
+        print(f"no audio  epoch {epoch + 1}: training loss {loss:.3f}")
     found = trainer.evaluate(test)[0][0]
-    print("deaf     ", ", ".join(f"{name} {value:.3f}" for name, value in found.items()))
+    print("no audio ", ", ".join(f"{name} {value:.3f}" for name, value in found.items()))
 
 
 if __name__ == "__main__":

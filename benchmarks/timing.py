@@ -1,4 +1,4 @@
-"""How the benchmarks time: both sides in one process, interleaved, medians; and how they keep what they found."""
+"""Timing of the benchmarks (both sides in one process, interleaved, medians), and saving of their results."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python benchmarks/translation.py [--rounds 7] [--save]
 
 The script is what one would write by hand: nn.LSTM on packed sequences, nn.Dropout, torch.optim.Adam. Both are first
-shown to train the same network to the same parameters in float64 without dropout; otherwise no ratio is printed.
+checked to train the same network to the same parameters in float64 without dropout; otherwise no ratio is printed.
 """
 
 from __future__ import annotations

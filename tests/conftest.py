@@ -13,6 +13,8 @@ from tiebreak import catalog
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 
+pytest_plugins = ["support.cli_fixtures"]
+
 # Which of the many parity tests run every time: every design has its fifty steps, its single steps and its outcomes
 # compared. What costs most runs for all classifiers and for a few others, which have the layers of the rest: jobs from
 # start to end and company for JOBS, further update rules for RULES. Elsewhere it is slow: `make slow-test`.

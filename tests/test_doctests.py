@@ -6,20 +6,16 @@ from pathlib import Path
 
 import pytest
 
+SOURCE = Path(__file__).parents[1] / "src"
+MODULES = sorted(
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__")
+    for path in SOURCE.rglob("*.py")
+    if ">>> " in path.read_text("utf-8")
+)
 THEORY = sorted((Path(__file__).parents[1] / "docs" / "theory").glob("*.md"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "tiebreak",
-        "tiebreak.streams",
-        "tiebreak.study.base",
-        "tiebreak.study.registry",
-        "tiebreak.cost.formulas",
-        "tiebreak.theory.fit",
-    ],
-)
+@pytest.mark.parametrize("name", MODULES)
 def test_the_examples_in_docstrings_are_true(name: str) -> None:
     result = doctest.testmod(import_module(name))
     assert result.attempted > 0

@@ -1,4 +1,4 @@
-"""The convolutions of SPEC.md 3a in JAX, for one run: 9 shifted slices + one product.
+"""The convolutions of cnn-pool and cnn-strided in JAX, for one run: 9 shifted slices + one product.
 
 Shapes: C channels, O channels out, B batch, H x W image. Layouts of the convolutions:
     rows     images are [C, B, H, W]; [O, 9C] times [9C, B H W]

@@ -1,4 +1,4 @@
-"""The network of SPEC.md 3a in JAX, for one run, with our hashed dropout."""
+"""The network cnn-pool or cnn-strided in JAX, for one run, with our hashed dropout."""
 
 from __future__ import annotations
 

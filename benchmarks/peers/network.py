@@ -1,4 +1,4 @@
-"""The network of SPEC.md 3a as anyone would write it in PyTorch."""
+"""The network cnn-pool or cnn-strided, written in plain PyTorch."""
 
 from __future__ import annotations
 

@@ -60,15 +60,16 @@ def test_the_best_run_is_chosen_on_validation(folder: Path, picture: Path) -> No
 def test_an_arm_and_a_seed_can_be_named(folder: Path, picture: Path) -> None:
     used = use(folder, str(picture), arm="strided", seed=1)
     assert (used.arm, used.run.design, used.run.seed) == ("strided", "cnn-strided", 1)
-    with pytest.raises(TiebreakError, match="no arm 'stridid'; did you mean 'strided'"):
+    with pytest.raises(TiebreakError, match=r"'stridid'.*'strided'"):
         use(folder, str(picture), arm="stridid")
-    with pytest.raises(TiebreakError, match=r"no finished run of seed 9; there are \[0, 1\]"):
+    with pytest.raises(TiebreakError, match=r"seed 9.*\[0, 1\]"):
         use(folder, str(picture), arm="strided", seed=9)
 
 
 def test_another_size_and_colour_are_converted_and_said(folder: Path, tmp_path: Path) -> None:
     Image.fromarray(np.full((40, 30, 3), 90, np.uint8)).save(tmp_path / "colour.jpg")
-    assert use(folder, str(tmp_path / "colour.jpg")).reply.note == "resized from 30x40 to 28x28, colours made grey"
+    note = use(folder, str(tmp_path / "colour.jpg")).reply.note
+    assert all(part in note for part in ("30x40", "28x28", "grey"))
 
 
 def test_the_data_set_is_not_needed(folder: Path, picture: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from tiebreak.cost.formulas import conv_parameters, conv_size, linear_parameters
+from tiebreak.cost.formulas import conv_size, run_bytes
 from tiebreak.errors import TiebreakError
 
 
@@ -21,8 +21,7 @@ def test_conv_size_is_that_of_torch(size: int, kernel: int, stride: int, padding
         assert conv_size(size, kernel, stride=stride, padding=padding, dilation=dilation) == expected
 
 
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5))
-def test_parameters_are_those_of_torch(inputs: int, outputs: int, kernel: int) -> None:
-    conv, linear = nn.Conv2d(inputs, outputs, kernel), nn.Linear(inputs, outputs)
-    assert conv_parameters(inputs, outputs, kernel) == sum(value.numel() for value in conv.parameters())
-    assert linear_parameters(inputs, outputs) == sum(value.numel() for value in linear.parameters())
+@given(st.integers(0, 1000), st.integers(0, 3), st.integers(0, 1000))
+def test_a_run_holds_values_gradients_and_the_slots_of_its_update_rule(many: int, slots: int, kept: int) -> None:
+    assert run_bytes(many, slots, kept) == 4 * (many + many + slots * many) + kept
+    assert run_bytes(many, slots, kept, size=8) - kept == 2 * (run_bytes(many, slots, kept) - kept)

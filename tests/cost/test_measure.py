@@ -1,15 +1,11 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 import torch
 from torch import nn
 
 from tiebreak.cost import measure
 from tiebreak.models.design import Images
-from tiebreak.theory import workloads
-from tiebreak.theory.parts import PARTS
 
 SHAPE = Images(channels=1, height=4, width=4, classes=3)
 
@@ -72,39 +68,20 @@ def test_peak_memory_on_a_gpu() -> None:
         assert 2 * size <= measure.peak_bytes(lambda: (q @ q.T).softmax(-1) @ q, "cuda") < 4 * size
 
 
-def test_a_call_takes_time_and_is_repeated() -> None:
-    calls: list[None] = []
-    assert measure.seconds(lambda: calls.append(None), warm_up=2, least=3) >= 0
-    assert len(calls) == 2 + measure.MOST_TIMES
-    calls.clear()
-
-    def slow() -> None:
-        calls.append(None)
-        time.sleep(0.3)
-
-    assert measure.seconds(slow, warm_up=0, least=2) >= 0.3
-    assert len(calls) == 2
-
-
 @pytest.mark.parametrize(
-    ("part", "low", "high"), [("attention", 1.99, 2.01), ("taylor", 0.99, 1.01), ("taylor-causal", 0.9, 1.2)]
+    ("each", "least", "calls"),
+    [(0.001, 3, measure.MOST_TIMES), (0.3, 2, 2), (0.125, 3, 4), (2.0, 3, 3)],
+    ids=["very short", "long", "until the sum is long enough", "at least so often"],
 )
-def test_exponents_of_what_was_counted(part: str, low: float, high: float) -> None:
-    xs, counts = [256, 512, 1024, 2048], []
-    for length in xs:
-        with torch.no_grad():
-            sizes = PARTS[part].sizes({"L": length, "D": 8, **({"V": 4} if part != "attention" else {})})
-            counts.append(measure.count(workloads.build(part, sizes).call).flops or 0)
-    exponent, *_ = measure.fit_exponent(xs, counts)
-    assert low < exponent < high
+def test_a_call_is_repeated_until_its_median_can_be_trusted(
+    each: float, least: int, calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, called = 0.0, 0
 
+    def call() -> None:
+        nonlocal now, called
+        now, called = now + each, called + 1
 
-def test_memory_of_attention_is_quadratic_only_when_naive() -> None:
-    held = {}
-    for part in ("attention", "attention-naive", "taylor"):
-        with torch.no_grad():
-            calls = [workloads.build(part, PARTS[part].sizes({"L": length, "D": 8})).call for length in (1024, 2048)]
-            held[part] = [measure.peak_bytes(call) for call in calls]
-    assert held["attention-naive"][1] > 3.9 * held["attention-naive"][0]
-    assert held["attention"][1] < 2.1 * held["attention"][0]
-    assert held["taylor"][1] < 2.1 * held["taylor"][0]
+    monkeypatch.setattr("tiebreak.cost.measure.time.perf_counter", lambda: now)
+    assert measure.seconds(call, warm_up=2, least=least) == pytest.approx(each)
+    assert called == 2 + calls

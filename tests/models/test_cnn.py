@@ -4,7 +4,6 @@ import pytest
 
 from tiebreak import catalog
 from tiebreak.cost import measure
-from tiebreak.cost.formulas import conv_parameters, linear_parameters
 from tiebreak.errors import TiebreakError
 from tiebreak.models.cnn import CnnPool, CnnStrided
 from tiebreak.models.design import Images
@@ -19,8 +18,8 @@ OCT = Images(channels=1, height=28, width=28, classes=4)
 def test_parameter_counts_of_the_reports(name: str, features: int, parameters: int) -> None:
     network = catalog.DESIGNS[name].network(OCT, {}, 0)
     assert measure.parameters(network) == parameters
-    convolutions = conv_parameters(1, 8, 3) + conv_parameters(8, 16, 3)
-    linears = linear_parameters(features, 320) + linear_parameters(320, 120) + linear_parameters(120, 4)
+    convolutions = 8 * (1 * 9 + 1) + 16 * (8 * 9 + 1)
+    linears = 320 * (features + 1) + 120 * (320 + 1) + 4 * (120 + 1)
     assert convolutions + linears == parameters
 
 

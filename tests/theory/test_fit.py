@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tiebreak.cost import measure
 from tiebreak.errors import TiebreakError
 from tiebreak.theory.fit import crossings, crossover, fit_exponent
 
@@ -20,7 +19,7 @@ def test_it_is_the_regression_of_scipy(noise: list[float], slope: float) -> None
     found = stats.linregress(np.log(xs), np.log(ys))
     half = stats.t.ppf(0.975, len(xs) - 2) * np.nan_to_num(found.stderr)  # NaN where all values are equal
     expected = (found.slope, found.slope - half, found.slope + half)
-    assert measure.fit_exponent(xs, ys) == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert fit_exponent(xs, ys) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_two_points_have_no_interval() -> None:

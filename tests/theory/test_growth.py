@@ -4,6 +4,7 @@ import pytest
 import sympy  # type: ignore[import-untyped]
 
 from tiebreak.theory import growth, symbolic
+from tiebreak.theory.part_types import FormulaPart
 from tiebreak.theory.parts import PARTS
 
 D, K, L = (symbolic.symbol(name) for name in "DKL")
@@ -41,14 +42,14 @@ def test_big_o(part: str, quantity: str, variable: str, expected: str) -> None:
 
 
 @pytest.mark.parametrize("part", PARTS.values(), ids=list(PARTS))
-def test_the_exponent_is_where_doubling_leads(part: object) -> None:
-    """An independent look: how much a formula grows from far out to twice as far."""
-    for variable, each in part.variables.items():  # type: ignore[attr-defined]
+def test_the_exponent_is_that_of_doubling(part: FormulaPart) -> None:
+    """An independent check: how much a formula grows from a large size to twice that size."""
+    for variable, each in part.variables.items():
         if variable in "KMNsEn":  # not powers, or bounded by another size
             continue
-        grown = growth.big_o(part.multiply_adds, variable, part.sizes())  # type: ignore[attr-defined]
+        grown = growth.big_o(part.multiply_adds, variable, part.sizes())
         exponent = sympy.degree(grown.subs({symbolic.symbol("K"): 3}), symbolic.symbol(variable)) if grown != 1 else 0
-        near, far = (part.value("multiply_adds", {variable: each.default * 2**n}) for n in (24, 25))  # type: ignore[attr-defined]
+        near, far = (part.value("multiply_adds", {variable: each.default * 2**n}) for n in (24, 25))
         assert far / near == pytest.approx(2.0 ** int(exponent), rel=0.01)
 
 

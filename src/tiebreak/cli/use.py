@@ -1,4 +1,4 @@
-"""Put a trained design to work: `tiebreak use DIR INPUT`."""
+"""`tiebreak use DIR INPUT`: apply a trained run to one input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tiebreak.train.step import initial_state
 
 @dataclass(frozen=True)
 class Used:
-    """Which run answered, and what it said, most likely first."""
+    """Which run answered, and its answers, most likely first."""
 
     arm: str
     run: Run
@@ -43,9 +43,9 @@ def use(
     seed: int | None = None,
     how: Mapping[str, Scalar] | None = None,
 ) -> Used:
-    """Ask a trained run about `given`: by default the best run of the best arm, chosen on validation.
+    """Apply a trained run to the input `given`: by default the best run of the best arm, chosen on validation.
 
-    `how` are options of the task for this, such as the width of a beam.
+    `how` holds options of the task for this, such as the beam width.
     """
     result = open_result(folder)
     how = how or {}

@@ -1,4 +1,4 @@
-"""Sizes and costs as formulas. Plain arithmetic on integers, no torch."""
+"""Sizes and costs as formulas on plain integers. No torch."""
 
 from __future__ import annotations
 
@@ -15,16 +15,6 @@ def conv_size(size: int, kernel: int, *, stride: int = 1, padding: int = 0, dila
     if size + 2 * padding < reach:
         raise TiebreakError(f"a side of {size} pixels is smaller than the {reach} that the filter covers")
     return (size + 2 * padding - reach) // stride + 1
-
-
-def conv_parameters(inputs: int, outputs: int, kernel: int) -> int:
-    """Weights and biases of a square convolution."""
-    return outputs * (inputs * kernel * kernel + 1)
-
-
-def linear_parameters(inputs: int, outputs: int) -> int:
-    """Weights and biases of a linear layer."""
-    return outputs * (inputs + 1)
 
 
 def run_bytes(parameters: int, slots: int, activations: int, *, size: int = 4) -> int:

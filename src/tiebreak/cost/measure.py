@@ -1,4 +1,4 @@
-"""Counts and measurements of real modules and calls: parameters, operations, memory, time, and how they grow."""
+"""Counts and measurements of real modules and calls: parameters, operations, memory and time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
-from tiebreak.cost.op_costs import Watch, known, rules
+from tiebreak.cost.op_costs import UncountedOps, known, rules
 from tiebreak.models.design import Shape
-from tiebreak.theory.fit import fit_exponent as fit_exponent  # noqa: PLC0414  # part of this module
 
 Call = Callable[[], object]
 ENOUGH_SECONDS, MOST_TIMES = 0.5, 40  # of timing one call
@@ -25,32 +24,32 @@ ENOUGH_SECONDS, MOST_TIMES = 0.5, 40  # of timing one call
 
 @dataclass(frozen=True, kw_only=True)
 class Count:
-    """Floating-point operations by the convention of `rules` (a multiply-add is two); None when they are unknown."""
+    """Floating-point operations by the convention of `op_costs` (a multiply-add is two); None when they are unknown."""
 
     flops: int | None
     unknown: tuple[str, ...] = ()  # ops that did arithmetic by no known rule
 
     @property
     def multiply_adds(self) -> int | None:
-        """Half as many."""
+        """Half of the operations."""
         return None if self.flops is None else self.flops // 2
 
 
 def count(call: Call) -> Count:
-    """What a call computes, gradient or not. Never 0 for work done: None when nothing or not everything was counted."""
+    """The operations of a call, forward or backward. None, never 0, when nothing or not everything could be counted."""
     fast = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # one op without a rule that computes the same
+    torch.backends.mha.set_fastpath_enabled(False)  # the fast path is one op without a rule
     try:
-        with Watch(known()) as watch, FlopCounterMode(display=False, custom_mapping=rules()) as counter:
+        with UncountedOps(known()) as uncounted, FlopCounterMode(display=False, custom_mapping=rules()) as counter:
             call()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
     flops = counter.get_total_flops()
-    return Count(flops=None if watch.unknown else flops or None, unknown=tuple(sorted(watch.unknown)))
+    return Count(flops=None if uncounted.unknown else flops or None, unknown=tuple(sorted(uncounted.unknown)))
 
 
 def parameters(network: nn.Module) -> int:
-    """How many numbers are trained."""
+    """The number of trained numbers."""
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
@@ -66,27 +65,27 @@ def forward_flops(network: nn.Module, shape: Shape) -> int | None:
 
 
 def kept_for_backward(call: Call, parameters: Iterable[Tensor] = ()) -> tuple[list[int], list[int]]:
-    """What a forward pass keeps for the backward pass, apart from parameters: bytes and numbers of each storage."""
+    """What a forward pass keeps for the backward pass, without `parameters`: bytes and numbers of each storage."""
     known_places = {tensor.untyped_storage().data_ptr() for tensor in parameters}
     kept: dict[int, tuple[int, int]] = {}
 
     def keep(tensor: Tensor) -> Tensor:
-        if tensor.layout == torch.strided:  # a sparse matrix is given, like a parameter
+        if tensor.layout == torch.strided:  # a sparse matrix is a constant, like a parameter
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in known_places:
                 kept[storage.data_ptr()] = (storage.nbytes(), storage.nbytes() // tensor.element_size())
         return tensor
 
     with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        output = call()  # held, so that no address is used twice
+        output = call()  # keeps the storages alive, so that no address is reused
     del output
     return [size for size, _ in kept.values()], [numbers for _, numbers in kept.values()]
 
 
 def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
-    """What a training step holds at once beyond parameters: all that the forward pass keeps for the backward pass.
+    """Memory of a training step beyond parameters: all that the forward pass keeps for the backward pass.
 
-    The gradients of the activations exist one after the other and need about as much as the largest: counted too.
+    The gradients of the activations exist one at a time, so the size of the largest activation is added.
     """
     was_training = network.training
     network.train()
@@ -98,7 +97,7 @@ def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
 
 
 class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Bytes of the tensors that ops made and that are still there. What a kernel holds only inside is not seen."""
+    """Bytes of the live tensors made by ops. Temporary memory inside a kernel is not seen."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -106,10 +105,10 @@ class _Live(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.seen: weakref.WeakSet[Any] = weakref.WeakSet()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        given = {storage._cdata for storage in _storages((args, kwargs))}
+        inputs = {storage._cdata for storage in _storages((args, kwargs))}
         out = func(*args, **(kwargs or {}))
         for storage in _storages(out):
-            if storage not in self.seen and storage._cdata not in given:
+            if storage not in self.seen and storage._cdata not in inputs:
                 self.seen.add(storage)
                 self.now += storage.nbytes()
                 weakref.finalize(storage, self._release, storage.nbytes())
@@ -126,9 +125,9 @@ def _storages(tree: Any) -> list[Any]:
 
 
 def peak_bytes(call: Call, device: torch.device | str = "cpu") -> int:
-    """The most that a call holds at once, beyond what was there before it."""
+    """The peak memory of a call, beyond what was allocated before it."""
     if torch.device(device).type == "cuda":
-        call()  # a library's first product takes memory that it keeps for all others
+        call()  # the first product makes the library allocate a workspace that it keeps
         torch.cuda.synchronize(device)
         before = int(torch.cuda.memory_allocated(device))
         torch.cuda.reset_peak_memory_stats(device)
@@ -142,7 +141,7 @@ def peak_bytes(call: Call, device: torch.device | str = "cpu") -> int:
 
 
 def seconds(call: Call, *, warm_up: int = 1, least: int = 3, device: torch.device | str = "cpu") -> float:
-    """The median time of a call: `least` times or more, until the sum is long enough to trust."""
+    """The median time of a call, repeated at least `least` times and for half a second or 40 calls."""
 
     def once() -> float:
         if torch.device(device).type == "cuda":

@@ -1,13 +1,13 @@
 """How many floating-point operations an op of torch takes, where torch's own counter has no rule or a wrong one.
 
-A multiply-add is two operations. Only products count: matrices, convolutions, attention, recurrences. What goes over
-its input element by element (activation functions, softmax, norms, pooling, sums) or only moves numbers is free by this
-convention, which is torch's. `Watch` sees every op that runs and names those that are neither counted nor known to be
-free: what they did is unknown, and so is the total.
+A multiply-add is two operations. Only products count: matrices, convolutions, attention, recurrences. Elementwise ops
+and reductions (activation functions, softmax, norms, pooling, sums) and ops that only move numbers are free, as in
+torch's own convention. `UncountedOps` collects every op that is neither counted nor known to be free; with such an op
+the total is unknown.
 
 Measured on torch 2.13, CPU: `FlopCounterMode` alone counts 0 for `nn.LSTM`, for attention by the CPU's flash kernel,
 for `nn.MultiheadAttention` on its fast path, for sparse COO products and for matrix times vector, and counts sparse CSR
-products as if they were dense. Causal attention counts in full, as in torch's own rules: kernels skip up to half.
+products as if they were dense. Causal attention counts in full, as in torch's rules, though kernels skip up to half.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ FREE = frozenset(
 ELEMENTWISE = {torch.Tag.pointwise, torch.Tag.reduction, torch.Tag.inplace_view, torch.Tag.view_copy}
 
 
-class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Notes every op that does arithmetic on fractions by no known rule. Entered before the counter, it is below it."""
+class UncountedOps(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Collects every op that does floating-point arithmetic by no known rule. Enter it before the flop counter."""
 
     def __init__(self, known: set[Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -67,7 +67,7 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
         if packet in self.known:
             both_sparse = len(tensors) > 1 and all(each.layout != torch.strided for each in tensors[-2:])
-            free = not both_sparse  # how many entries meet is not known before
+            free = not both_sparse  # the work depends on which entries coincide
         else:
             free = not any(each.is_floating_point() or each.is_complex() for each in tensors) or _is_free(func, packet)
         if not free:
@@ -105,7 +105,7 @@ def _attention_backward(above: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any,
 
 
 def _bags(table: Tensor, places: Tensor, *_: Any, **__: Any) -> int:
-    """Sums of rows of a table, weighted or not: the product of a sparse matrix that has an entry for each place."""
+    """Sums of rows of a table, weighted or not: the product with a sparse matrix of one entry per index."""
     return 2 * places.numel() * table.shape[-1]
 
 
@@ -164,7 +164,7 @@ OURS: dict[str, Rule] = {
 
 
 def rules() -> dict[Any, Rule]:
-    """By op, for `FlopCounterMode(custom_mapping=...)`. Ops of ours count from the moment that they are imported."""
+    """By op, for `FlopCounterMode(custom_mapping=...)`. Our own ops are included once they are imported."""
     found: dict[Any, Rule] = {}
     for space, table in ((aten, ATEN), (torch.ops.tiebreak, OURS)):
         found.update({getattr(space, name): rule for name, rule in table.items() if hasattr(space, name)})

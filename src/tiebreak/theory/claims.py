@@ -1,8 +1,8 @@
-"""The claims ledger: every claim that the five reports make, where it comes from and how it is decided. Data, no torch.
+"""The claims ledger: every claim of the five reports (R0 to R4), its source and how it is decided. Data, no torch.
 
-A claim is decided by an identity, a check that `tiebreak.theory.identities` computes at once, by a study that is
-run, or by a benchmark. Where identity and study are named, the identity decides, and the study asks what it means for
-quality.
+A claim is decided by an identity (a check that `tiebreak.theory.identities` computes at once), by a study, or by a
+benchmark. Where both an identity and a study are named, the identity decides, and the study measures what the claim
+means for quality.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Entry:
-    """One claim. `identity` says whether a check of its id decides it; `study` is the study's name.
+    """One claim. `identity`: the check with the same id decides it; `study`: the name of the study that does.
 
-    A claim about speed is decided by a `benchmark` of the repository: both designs alone, timed in turns. The clocks of
-    a study's records are shares of what its runs did together, and decide nothing.
+    A claim about speed is decided by a `benchmark` of the repository, which times both designs alone and in turns. The
+    clocks in a study's records decide nothing: runs that are trained together share the measured time.
     """
 
     id: str
@@ -31,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a check found; the evidence is what was computed for it."""
+    """What a check found, with the numbers computed for it as evidence."""
 
     claim: str
     verdict: Literal["holds", "fails", "undecided"]
@@ -40,13 +40,13 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where a claim stands now: what its identity says, or the command that would decide it."""
+class ClaimStatus:
+    """Whether a claim holds by its identity, or the command that would decide it."""
 
     entry: Entry
     verdict: Literal["holds", "fails", "undecided", "not run", "not built"]
     outcome: Outcome | None = None
-    command: str | None = None  # runs the study, where there is one
+    command: str | None = None  # runs the study or benchmark, where there is one
 
 
 def _by_study(claim: str, text: str, source: str, study: str) -> Entry:
@@ -128,8 +128,8 @@ LEDGER: tuple[Entry, ...] = (
 )
 
 
-def standings(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[Standing]:
-    """Every claim in the ledger's order, given what the identities say and which studies there are."""
+def statuses(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[ClaimStatus]:
+    """Every claim in the ledger's order, from the outcomes of the identities and the names of the studies."""
     found = []
     for entry in LEDGER:
         command = f"tiebreak run {entry.study}" if entry.study in built else None
@@ -137,17 +137,19 @@ def standings(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[S
             command = f"python {entry.benchmark}"
         if entry.identity:
             outcome = outcomes[entry.id]
-            found.append(Standing(entry, outcome.verdict, outcome, command))
+            found.append(ClaimStatus(entry, outcome.verdict, outcome, command))
         else:
-            found.append(Standing(entry, "not run" if command else "not built", None, command))
+            found.append(ClaimStatus(entry, "not run" if command else "not built", None, command))
     return found
 
 
-def to_json(found: list[Standing]) -> str:
-    """For programs."""
+def to_json(found: list[ClaimStatus]) -> str:
+    """The statuses as JSON, for programs."""
     rows = []
     for each in found:
         entry = asdict(each.entry) | {"verdict": each.verdict, "command": each.command}
-        told = each.outcome
-        rows.append(entry | ({"sentence": told.sentence, "evidence": told.evidence} if told else {}))
+        outcome = each.outcome
+        if outcome is not None:
+            entry |= {"sentence": outcome.sentence, "evidence": outcome.evidence}
+        rows.append(entry)
     return json.dumps(rows, indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Convolution as the matrix that it is: vec(conv(x, w)) = M vec(x).
+"""Convolution as a matrix product: vec(conv(x, w)) = M vec(x).
 
     y[o, i, j] = sum_{c, p, q} w[o, c, p, q] x[c, s i + d p - z, s j + d q - z]
     H' = floor((H + 2 z - d (P - 1) - 1) / s) + 1,   W' = floor((W + 2 z - d (Q - 1) - 1) / s) + 1
@@ -12,10 +12,10 @@ Without padding and dilation, for one channel, counted from 1 (`closed_form`):
     M(i, j) = w(γ - s (α - 1), δ - s (β - 1)) where that lies in the filter, else 0
     (α, β) = (floor((i - 1) / W') + 1, (i - 1) mod W' + 1),   (γ, δ) likewise from j with W
 
-which for s = 1 is w(γ - α + 1, δ - β + 1). The report R3 has the idea right and slips three times: it writes the
+which for s = 1 is w(γ - α + 1, δ - β + 1). Report R3 has the right idea and three errors: it writes the
 height's formula for the width, and drops the stride at its end; it states the size of M transposed, HW x H'W'; and its
 index formula divides by H' where row-wise vec must divide by W'. With square images and filters and a stride of 1, only
-the second shows.
+the second matters.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def as_matrix(weight: Tensor, image_size: Side, stride: Side = 1, padding: Side 
     size = output_size(image_size, filter_size, stride=stride, padding=padding, dilation=dilation)
     image, steps = _pair(image_size, "image size", 1), _pair(stride, "stride", 1)
     edges, gaps = _pair(padding, "padding", 0), _pair(dilation, "dilation", 1)
-    # Where tap p of output i looks, for each of the two axes: [H', P] and [W', Q].
+    # The input position of tap p of output i, for each of the two axes: [H', P] and [W', Q].
     y, x = (
         steps[axis] * torch.arange(size[axis], device=weight.device)[:, None]
         + gaps[axis] * torch.arange(filter_size[axis], device=weight.device)

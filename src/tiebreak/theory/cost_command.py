@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,24 +11,21 @@ from typing import TYPE_CHECKING
 from tiebreak.errors import TiebreakError
 from tiebreak.report.figures import cost_plot
 from tiebreak.report.terminal import cost_table
-from tiebreak.report.terminal.cost_table import NOTHING, CostRow, PartCosts
+from tiebreak.report.terminal.cost_table import NOTHING, PartCosts
+from tiebreak.text import listed
 from tiebreak.theory import fit, sweep
-from tiebreak.theory.parts import PARTS, QUANTITIES, Part, find_part
-from tiebreak.theory.sweep import Point
+from tiebreak.theory.cost_rows import part_costs
+from tiebreak.theory.family_sizes import without_formula
+from tiebreak.theory.part_types import FormulaPart, Part
+from tiebreak.theory.parts import PARTS, find_part
+from tiebreak.theory.sweep import Point, Sweep
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-NAMES = {
-    "parameters": "parameters",
-    "multiply_adds": "multiply-adds",
-    "activations": "kept for gradient",
-    "state": "streaming state",
-}
-
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CostOptions:
     """The command's options, as they were typed."""
 
     part: str | None = None
@@ -40,100 +36,58 @@ class Asked:
     measured: bool = True
 
 
-def show(console: Console, asked: Asked) -> None:
-    """Everything that the command prints; with `out`, also the plot in a file."""
-    if asked.part is None:
-        if asked.vary or asked.against or asked.given or asked.out:
-            raise TiebreakError("which PART? `tiebreak cost` alone lists them")
+def show(console: Console, options: CostOptions) -> None:
+    """Print everything that the command prints; with `out`, also write the plot to a file."""
+    if options.part is None:
+        if options.vary or options.against or options.given or options.out:
+            raise TiebreakError("PART is missing; `tiebreak cost` alone lists all parts")
         _print_parts(console)
         return
-    parts = [find_part(name) for name in (asked.part, asked.against) if name is not None]
-    if asked.out is not None:
-        cost_plot.check_path(asked.out)
-    given = sweep.parse_given(asked.given, parts)
-    varied = sweep.parse_vary(asked.vary, parts, given)
+    parts = [find_part(name) for name in (options.part, options.against) if name is not None]
+    _check(parts, options)
+    given = sweep.parse_given(options.given, parts)
+    varied = sweep.parse_vary(options.vary, parts, given)
     sizes = [part.sizes({name: given[name] for name in part.variables if name in given}) for part in parts]
     curves, tables, notes = list[list[Point]](), list[PartCosts](), list[str]()
-    if asked.measured:
+    if options.measured:
         for part, own in zip(parts, sizes, strict=True):
             sweep.check_fits(part, own, varied)
-    with cost_table.working(console) as tell, warnings.catch_warnings(record=True) as caught:
+    with cost_table.working(console) as report, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         for part, own in zip(parts, sizes, strict=True):
-            if asked.measured:
-                points, ended = sweep.measure(part, own, varied, tell)
-                notes += [ended] if ended else []
-            else:
-                points = sweep.by_formula(part, own, varied)
+            points, ended = _points(part, own, varied, report if options.measured else None)
+            notes += [ended] if ended else []
             curves.append(points)
-            tables.append(_costs(part, own, varied.variable, points, asked.measured))
+            tables.append(part_costs(part, own, varied.variable, points))
     notes += dict.fromkeys(str(each.message) for each in caught)
     for table in tables:
         cost_table.print_costs(console, table)
-    _print_curves(console, asked, parts, varied.variable, curves)
+    _print_curves(console, options, parts, varied.variable, curves)
     for note in notes:
         cost_table.say(console, f"note: {note}", "yellow")
 
 
-def _costs(part: Part, sizes: Mapping[str, int], variable: str, points: Sequence[Point], measured: bool) -> PartCosts:
-    """The table of one part, at the point nearest to the default."""
-    from tiebreak.theory import growth
-
-    base = min(points, key=lambda point: abs(math.log(point.x / sizes[variable])))
-    now = {**sizes, variable: base.x}
-    counted = _counted(part, now, base) if measured else {}
-    formulas, hidden = growth.without_rounding(*(getattr(part, name) for name in QUANTITIES))
-    rows = []
-    for name, formula in zip(QUANTITIES, formulas, strict=True):
-        value = part.value(name, now)
-        found = counted.get(name, NOTHING)
-        all_values = [part.value(name, {**sizes, variable: point.x}) for point in points]
-        rows.append(
-            CostRow(
-                name=NAMES[name],
-                formula=growth.line(formula),
-                growth=growth.order(getattr(part, name), variable, sizes),
-                value=f"{value:,}",
-                counted="the same" if found == value else f"{found:,}" if isinstance(found, int) else found,
-                exponent=_exponent(points, all_values),
-            )
-        )
-    if base.seconds is not None and base.bytes is not None:
-        clock = "of a forward pass, one thread", cost_table.seconds(base.seconds), [p.seconds or 0.0 for p in points]
-        most = "beyond inputs and parameters", cost_table.size(base.bytes), [float(p.bytes or 0) for p in points]
-        for title, (what, shown, values) in (("time", clock), ("peak memory", most)):
-            rows.append(CostRow(name=title, formula=what, value=shown, exponent=_exponent(points, values)))
-    return PartCosts(
-        name=part.name,
-        line=part.line,
-        sizes=[(name, each.meaning, now[name]) for name, each in part.variables.items()],
-        at=f"{variable} = {base.x:,}",
-        variable=variable,
-        rows=rows,
-        where=f"h = {growth.line(hidden)}" if hidden is not None else "",
-    )
+def _check(parts: Sequence[Part], options: CostOptions) -> None:
+    if options.out is not None:
+        cost_plot.check_path(options.out)
+    bare = [part.name for part in parts if not isinstance(part, FormulaPart)]
+    if bare and not options.measured:
+        verb = "has" if len(bare) == 1 else "have"
+        raise TiebreakError(f"{listed(bare)} {verb} no formula, so --no-measure leaves nothing to show; leave it out")
 
 
-def _counted(part: Part, sizes: Mapping[str, int], base: Point) -> dict[str, int | str]:
-    from tiebreak.cost import measure
-    from tiebreak.theory import workloads
-
-    workload = workloads.build(part.name, sizes)
-    return {
-        "parameters": measure.parameters(workload.network),
-        "multiply_adds": "unknown" if base.counted is None else base.counted,
-        "activations": workloads.kept_numbers(workload),
-    }
-
-
-def _exponent(points: Sequence[Point], values: Sequence[float]) -> str:
-    if len(points) < 2 or min(values) <= 0:
-        return NOTHING
-    return cost_table.exponent(fit.fit_exponent([point.x for point in points], values))
+def _points(
+    part: Part, sizes: Mapping[str, int], varied: Sweep, report: sweep.Report | None
+) -> tuple[list[Point], str | None]:
+    """Measured, or by formula where there is nobody to report progress to."""
+    if report is not None:
+        return sweep.measure(part, sizes, varied, report)
+    assert isinstance(part, FormulaPart)
+    return sweep.by_formula(part, sizes, varied), None
 
 
 def _print_curves(
-    console: Console, asked: Asked, parts: Sequence[Part], variable: str, curves: Sequence[Sequence[Point]]
+    console: Console, options: CostOptions, parts: Sequence[Part], variable: str, curves: Sequence[Sequence[Point]]
 ) -> None:
     """The points as a table, the plot, and which part wins from where on."""
     _print_points(console, parts, variable, curves)
@@ -141,16 +95,16 @@ def _print_curves(
         cost_plot.Series(
             name=part.name,
             xs=[point.x for point in points],
-            ys=[point.seconds or 0.0 if asked.measured else point.multiply_adds for point in points],
+            ys=[point.seconds or 0.0 if options.measured else float(point.formula or 0) for point in points],
         )
         for part, points in zip(parts, curves, strict=True)
     ]
-    crossing, sentence = _crossing(series, variable, asked.measured) if len(series) > 1 else (None, "")
+    crossing, sentence = _crossing(series, variable, options.measured) if len(series) > 1 else (None, "")
     plot = cost_plot.Plot(
         series=series,
         x_name=variable,
-        y_name="time of a forward pass" if asked.measured else "multiply-adds",
-        y_format=cost_table.seconds if asked.measured else cost_table.scaled,
+        y_name="time of a forward pass" if options.measured else "multiply-adds",
+        y_format=cost_table.seconds if options.measured else cost_table.scaled,
         crossing=crossing,
     )
     for line in cost_plot.to_text(plot):
@@ -158,8 +112,8 @@ def _print_curves(
     if sentence:
         console.print()
         cost_table.say(console, sentence, "bold")
-    if asked.out is not None:
-        console.print(f"plot: {cost_plot.write(plot, asked.out)}", markup=False, soft_wrap=True)
+    if options.out is not None:
+        console.print(f"plot: {cost_plot.write(plot, options.out)}", markup=False, soft_wrap=True)
 
 
 def _crossing(series: Sequence[cost_plot.Series], variable: str, measured: bool) -> tuple[float | None, str]:
@@ -193,21 +147,26 @@ def _print_points(console: Console, parts: Sequence[Part], variable: str, curves
 
 
 def _cells(point: Point) -> list[str]:
-    work = cost_table.scaled(point.multiply_adds if point.counted is None else point.counted)
+    work = NOTHING if point.multiply_adds is None else cost_table.scaled(point.multiply_adds)
     if point.seconds is None or point.bytes is None:
         return [work, NOTHING, NOTHING]
     return [work, cost_table.seconds(point.seconds), cost_table.size(point.bytes)]
 
 
 def _print_parts(console: Console) -> None:
-    groups = {title: [part for part in PARTS.values() if part.design == design] for title, design in
-              (("layers and nets", False), ("designs", True))}  # fmt: skip
+    groups: dict[str, list[Part]] = {
+        "layers and nets": [part for part in PARTS.values() if part.family is None],
+        "designs with formulas": [part for part in PARTS.values() if part.family is not None],
+        "other designs": list(without_formula(PARTS).values()),
+    }
     cost_table.print_parts(
         console,
         [
             (title, [(part.name, part.line, ", ".join(part.variables)) for part in parts])
             for title, parts in groups.items()
+            if parts
         ],
     )
     console.print()
     cost_table.say(console, "`tiebreak cost PART` shows what it costs; --vary L=256..4096 and --against OTHER compare")
+    cost_table.say(console, "other designs have no formula: they are counted and measured")

@@ -63,7 +63,7 @@ def taylor_linear(part: str = "taylor") -> Outcome:
 
 
 def heads_equal(layer: Make | None = None, width: int = 64, length: int = 48) -> Outcome:
-    """Parameters and multiply-adds for 1, 2, 4 and 8 heads; softmax weights; and the clock, which decides nothing."""
+    """Parameters, multiply-adds and softmax weights for 1, 2, 4 and 8 heads. Time is shown and decides nothing."""
     make = layer or (lambda d, h: MultiHead(d, h, output_projection=False, bias=False))
     evidence: dict[str, float | str] = {}
     costs, softmaxes = set(), []
@@ -95,7 +95,7 @@ def heads_equal(layer: Make | None = None, width: int = 64, length: int = 48) ->
 
 
 def _growth(claim: str, part: str, claimed: Mapping[str, int]) -> Outcome:
-    """Exponents by formula and by counting, one variable at a time doubled; M, the features, grows through D."""
+    """Exponents by formula and by counting, doubling one variable at a time; M, the features, is changed through D."""
     found: dict[str, tuple[float, float]] = {}
     evidence: dict[str, float | str] = {"multiply_adds": growth.line(PARTS[part].multiply_adds)}
     equal = True
@@ -114,7 +114,7 @@ def _growth(claim: str, part: str, claimed: Mapping[str, int]) -> Outcome:
             counts.append(counted or 0)
             xs.append(
                 taylor.features(torch.ones(size), sizes["K"]).numel() if variable == "M" and "K" in sizes
-                else size + 1 if variable == "V" else size  # the normaliser is a value more
+                else size + 1 if variable == "V" else size  # the normaliser is one more value
             )  # fmt: skip
         found[variable] = fit_exponent(xs, values)[0], fit_exponent(xs, counts)[0]
         evidence[f"formula_exponent_in_{variable}"], evidence[f"counted_exponent_in_{variable}"] = found[variable]
@@ -129,7 +129,7 @@ def _growth(claim: str, part: str, claimed: Mapping[str, int]) -> Outcome:
     return Outcome(
         claim,
         "holds" if holds else "fails",
-        f"{evidence['multiply_adds']} multiply-adds{', as counted' if equal else ', but others counted'}; "
+        f"{evidence['multiply_adds']} multiply-adds{', as counted' if equal else ', but the count differs'}; "
         f"exponents {shown}",
         evidence,
     )
@@ -141,7 +141,7 @@ def _order(formula: symbolic.Expr, variable: str) -> float:
 
 
 class _Softmaxes(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the numbers that softmax makes."""
+    """Counts the outputs of softmax."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -155,7 +155,7 @@ class _Softmaxes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _slower(make: Make, heads: int, form: Callable[..., object]) -> float:
-    """How much longer so many heads take than one, in turns, medians, one thread."""
+    """Time of `heads` heads over that of one: medians, timed in turns, one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

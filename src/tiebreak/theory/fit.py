@@ -14,7 +14,7 @@ CONFIDENCE = 0.95
 def fit_exponent(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float, float]:
     """The exponent b of y = a x^b with its 95 % interval: least squares on logarithms, Student's t with n - 2 degrees.
 
-    Two points have an exponent and no interval: its ends are NaN.
+    Two points give an exponent without an interval: its ends are NaN.
 
     >>> fit_exponent([1, 2, 4, 8], [3, 12, 48, 192])
     (2.0, 2.0, 2.0)
@@ -26,7 +26,7 @@ def fit_exponent(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float
     n, mean, level = len(logs), math.fsum(logs) / len(logs), math.fsum(values) / len(values)
     spread = math.fsum((x - mean) ** 2 for x in logs)
     slope = math.fsum((x - mean) * (y - level) for x, y in zip(logs, values, strict=True)) / spread
-    slope = round(slope, 12)
+    slope = round(slope, 12) + 0.0  # never -0.0
     if n == 2:
         return slope, math.nan, math.nan
     from scipy.special import stdtrit

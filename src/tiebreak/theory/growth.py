@@ -1,4 +1,4 @@
-"""Formulas as a reader sees them: how they grow in a variable, and how they are written on a line."""
+"""Formulas for display: their growth in one variable, and how they are printed on one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sympy.printing.str import StrPrinter  # type: ignore[import-untyped]
 
 from tiebreak.theory.symbolic import Expr, Nearest, symbol
 
-FAR = 2**40  # where terms are compared
+FAR = 2**40  # the size at which terms are compared
 SUPERSCRIPTS = str.maketrans("0123456789+-KDn", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᴷᴰⁿ")
 
 
@@ -63,7 +63,7 @@ def _size(grown: Expr, x: Expr, sizes: Mapping[Expr, int]) -> float:
 
 
 class _Line(StrPrinter):  # type: ignore[misc]
-    """Products as spaces, small powers as superscripts, brackets as they are written by hand."""
+    """Products as spaces, small powers as superscripts, floor and ceiling brackets."""
 
     def _print_Pow(self, expr: Expr, rational: bool = False) -> str:
         if expr.exp.is_negative:
@@ -115,7 +115,7 @@ def line(expression: Any) -> str:
 
 
 def without_rounding(*expressions: Expr) -> tuple[list[Expr], Expr | None]:
-    """The expressions with h for the number of hidden units that was rounded to match another net, and what h is."""
+    """The expressions with the letter h for the rounded number of hidden units, and the expression for h."""
     found = set().union(*(sympy.sympify(each).atoms(sympy.Max) for each in expressions))
     if len(found) != 1:
         return list(expressions), None
@@ -124,7 +124,7 @@ def without_rounding(*expressions: Expr) -> tuple[list[Expr], Expr | None]:
 
 
 def order(expression: Expr, variable: str, sizes: Mapping[str, int] | None = None) -> str:
-    """Big-O in words of one variable.
+    """Big-O in one variable, as text.
 
     >>> order(7 * symbol("L") ** 2, "L")
     'O(L²)'

@@ -1,7 +1,7 @@
-"""Claims that need no training, each checked by computing both sides of it now, on the real layers.
+"""Claims that need no training: each check computes both sides of the claim on the real layers.
 
-A check takes what it is about as an argument, so that a wrong matrix, formula, layer or normalisation can be put in its
-place and is found out: a check that cannot fail is not one. Those about costs are in `cost_identities`.
+A check takes its subject as an argument, so that tests can pass a wrong matrix, formula, layer or normalisation and see
+the check fail. Checks about costs are in `cost_identities`.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ def conv_is_linear(as_matrix: Callable[..., Tensor] = conv_matrix.as_matrix) -> 
 
 
 def multisets(D: int, K: int) -> int:
-    """C(D + K - 1, K - 1), R1's number of features."""
+    """C(D + K - 1, K - 1), the number of features in report R1."""
     return math.comb(D + K - 1, K - 1)
 
 
 def tuples(D: int, K: int) -> int:
-    """1 + D + ... + D^(K-1), R0's."""
+    """1 + D + ... + D^(K-1), the number in report R0."""
     return sum(D**n for n in range(K))
 
 
 def last_term(D: int, K: int) -> int:
-    """D^(K-1), R2's: of the last term only."""
+    """D^(K-1), the number in report R2: that of the last term only."""
     return int(D ** (K - 1))
 
 
 def feature_size(symmetric: Size = multisets, full: Size = tuples, rival: Size = last_term) -> Outcome:
-    """The claimed sizes, and R2's rival, against the features whose product is the exponential cut after K terms."""
+    """The claimed sizes, and that of report R2, against features whose product is the exponential cut after K terms."""
     source = torch.Generator().manual_seed(0)
     wrong, rival_right, error, cases = 0, 0, 0.0, list(itertools.product(range(2, 7), (3, 5, 7)))
     for D, K in cases:
@@ -100,7 +100,7 @@ def feature_size(symmetric: Size = multisets, full: Size = tuples, rival: Size =
 
 
 def perplexity_is_exp_ce(cross_entropy: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy) -> Outcome:
-    """exp of the mean cross-entropy against the inverse geometric mean of the probabilities of what came."""
+    """exp of the mean cross-entropy against the inverse geometric mean of the target probabilities."""
     source = torch.Generator().manual_seed(0)
     logits = torch.randn(40, 10, generator=source, dtype=torch.float64)
     targets = torch.randint(10, (40,), generator=source)
@@ -135,9 +135,9 @@ def cosine_semantic(similarity: Callable[[str, str], float] = cosine) -> Outcome
     fails = min(turned, backwards) > 1 - EXACT and meant < turned
     return Outcome(
         "cosine-semantic",
-        "fails" if fails else "undecided",  # that some sentences are told apart does not show that meaning is seen
+        "fails" if fails else "undecided",  # telling some sentences apart does not prove that meaning is captured
         f"“{one}” and “{opposite}” have similarity {turned:.2f}, “{said}” and “{again}” {meant:.2f}: letters are "
-        "counted, order and meaning are not seen",
+        "counted, order and meaning are ignored",
         {"same_letters_other_meaning": turned, "backwards": backwards, "other_letters_same_meaning": meant},
     )
 
@@ -173,7 +173,7 @@ def _row_sums(edges: Edges, nodes: int, kind: str) -> list[float]:
 
 
 def _parts_are_regular(edges: Edges, nodes: int) -> bool:
-    """Whether neighbours always have equally many neighbours: along a connected part that makes all of them equal."""
+    """Whether neighbours always have equal degrees, so that every connected part is regular."""
     degrees = Counter(itertools.chain(*edges))
     return all(degrees[a] == degrees[b] for a, b in edges)
 
@@ -192,5 +192,5 @@ CHECKS: Mapping[str, Callable[[], Outcome]] = {
 
 
 def outcomes() -> dict[str, Outcome]:
-    """Every check, made now."""
+    """The outcome of every check."""
     return {name: check() for name, check in CHECKS.items()}

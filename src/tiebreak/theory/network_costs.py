@@ -1,4 +1,4 @@
-"""The formulas of nets, made of those of their layers, and the table of all formulas by name."""
+"""Cost formulas of networks, added up from those of their layers, and the table of all formulas by name."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ CNNS: Mapping[str, Mapping[str, Any]] = {
 
 
 def mlp(C: Expr, H: Expr, W: Expr, Y: Expr, *, match: str = "cnn-pool") -> Costs:
-    """`tiebreak.models.mlp`: as many hidden units as give it the parameters of the design that it matches."""
+    """`tiebreak.models.mlp`: hidden units are chosen to match the parameters of another design."""
     target, inputs = cnn(C, H, W, Y, **CNNS[match]).parameters, C * H * W
     units = sympy.Max(1, Nearest((target - 120 - 121 * Y) / (inputs + 121)))
     return total(linear(inputs, units), linear(units, 120), linear(120, Y))
 
 
 def attention_rows(C: Expr, H: Expr, W: Expr, Y: Expr, *, heads: int = 4) -> Costs:
-    """`tiebreak.models.rows`: H rows of C W pixels, width 64; the mean over rows keeps what ReLU keeps."""
+    """`tiebreak.models.rows`: H rows of C W pixels, width 64."""
     d = sympy.Integer(64)
     embed, hidden = (_rows(H, linear(*sizes)) for sizes in ((C * W, d), (d, 2 * d)))
     positions = Costs(parameters=H * d)

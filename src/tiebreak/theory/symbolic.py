@@ -1,15 +1,15 @@
-"""The formulas of layers, symbolic: what each costs for one example or one sequence, forwards.
+"""Symbolic cost formulas of layers, for the forward pass on one example or one sequence.
 
-Every function takes sympy symbols (or numbers) and returns `Costs`; `nets` adds them up. Conventions:
+Every function takes sympy symbols (or numbers) and returns `Costs`; `network_costs` adds them up. Conventions:
 
     parameters      trained numbers
     multiply_adds   of products: matrices, convolutions, the two products of attention, recurrences, sparse entries. One
-                    is two floating-point operations, so that the count of `measure` is twice this. Biases, activation
-                    functions, softmax, pooling and the products that make Taylor features are element by element and
-                    not counted, here and there.
+                    is two floating-point operations, so that the count of `measure` is twice this. Elementwise work is
+                    not counted, here or there: biases, activation functions, softmax, pooling, and the products that
+                    make Taylor features.
     activations     numbers that the forward pass keeps for the backward pass. A layer keeps its input (which is also
-                    what the ReLU before it needs), pooling also where each maximum was.
-    state           numbers carried on when a sequence comes one element at a time
+                    what the ReLU before it needs), pooling also the index of each maximum.
+    state           numbers carried along when a sequence is processed one element at a time
 """
 
 # ruff: noqa: E741  # O and I are sizes
@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import sympy  # type: ignore[import-untyped]
 
 Expr = Any  # a sympy expression
-TAYLOR_CHUNK = 256  # `tiebreak.layers.taylor` goes through causal sequences in chunks of so many
+TAYLOR_CHUNK = 256  # `tiebreak.layers.taylor` splits causal sequences into chunks of this length
 
 
 class Costs(NamedTuple):
-    """Four expressions."""
+    """The four costs of a layer or net, as sympy expressions."""
 
     parameters: Expr = sympy.Integer(0)
     multiply_adds: Expr = sympy.Integer(0)
@@ -38,12 +38,12 @@ class Nearest(sympy.Function):  # type: ignore[misc]
 
     @classmethod
     def eval(cls, x: Expr) -> Expr:
-        """A number where x is one."""
+        """Rounded where x is a number."""
         return sympy.Integer(round(x)) if x.is_Rational else None
 
 
 def symbol(name: str) -> Expr:
-    """A size."""
+    """The symbol of a size: a positive integer."""
     return sympy.Symbol(name, integer=True, positive=True)
 
 
@@ -54,7 +54,7 @@ def evaluate(expression: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def total(*layers: Costs) -> Costs:
-    """What layers cost that follow each other."""
+    """The costs of layers in sequence."""
     return Costs(*(sympy.Add(*column) for column in zip(*layers, strict=True)))
 
 
@@ -163,7 +163,7 @@ def conv2d(  # noqa: PLR0913
 
 
 def max_pool(C: Expr, H: Expr, W: Expr) -> Costs:
-    """2 x 2, which keeps its input and the place of every maximum."""
+    """2 x 2, which keeps its input and the index of every maximum."""
     return Costs(activations=C * (H * W + sympy.floor(H / 2) * sympy.floor(W / 2)))
 
 

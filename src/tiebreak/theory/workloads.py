@@ -1,4 +1,4 @@
-"""The real thing behind each part of `parts`: a layer or design built at given sizes, and one call of it."""
+"""The real layer or design behind each part of `parts`, built at given sizes, and one call of it."""
 
 # ruff: noqa: E741  # O and I are sizes
 from __future__ import annotations
@@ -19,26 +19,27 @@ from tiebreak.layers.heads import MultiHead
 from tiebreak.layers.lstm import Lstm
 from tiebreak.layers.pixels import attend_pixels
 from tiebreak.layers.rnn import Rnn, use_plain_cells
-from tiebreak.models.design import Images, Shape
+from tiebreak.models.design import SHAPES, Shape
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
+from tiebreak.theory.family_sizes import FAMILIES
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """One forward pass on one example or sequence, and what it trains."""
+    """One forward pass on one example or sequence, and the module whose parameters are trained."""
 
     call: Callable[[], object]
     network: nn.Module
 
 
 def build(part: str, sizes: Mapping[str, int]) -> Workload:
-    """The part at these sizes, with random numbers that are always the same."""
+    """The part at these sizes, with random numbers that are always the same. A layer's name goes before a design's."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        if part in _LAYERS:  # a layer may be called as a design is
+        if part in _LAYERS:
             return _LAYERS[part](**sizes)
-        return design_workload(part, shape_of(sizes), {})
+        return design_workload(part, shape_of(DESIGNS[part].family, sizes), {})
 
 
 def design_workload(name: str, shape: Shape, options: Mapping[str, Scalar]) -> Workload:
@@ -49,7 +50,10 @@ def design_workload(name: str, shape: Shape, options: Mapping[str, Scalar]) -> W
 
 
 def kept_numbers(workload: Workload) -> int:
-    """What the forward pass keeps for the backward pass; of recurrent layers the plain form's, which are known."""
+    """How many numbers the forward pass keeps for the backward pass.
+
+    Recurrent layers are run in their plain form: what torch's own kernels keep is not known.
+    """
     use_plain_cells(workload.network, True)
     try:
         return sum(measure.kept_for_backward(workload.call, workload.network.parameters())[1])
@@ -57,19 +61,13 @@ def kept_numbers(workload: Workload) -> int:
         use_plain_cells(workload.network, False)
 
 
-def shape_of(sizes: Mapping[str, int]) -> Shape:
-    """What a design is built for, from the variables of its formulas."""
-    return Images(channels=sizes["C"], height=sizes["H"], width=sizes["W"], classes=sizes["Y"])
+def shape_of(family: str, sizes: Mapping[str, int]) -> Shape:
+    """What a design of this family is built for."""
+    return SHAPES[family](**{FAMILIES[family].fields[name]: size for name, size in sizes.items()})
 
 
-def sizes_of(shape: Shape) -> dict[str, int]:
-    """The variables of a design's formulas, from what it is built for. A new family of designs joins here."""
-    assert isinstance(shape, Images)
-    return {"C": shape.channels, "H": shape.height, "W": shape.width, "Y": shape.classes}
-
-
-def _given(*shape: int) -> Tensor:
-    """An input that would pass a gradient on, as it does inside a network."""
+def _input(*shape: int) -> Tensor:
+    """An input that requires a gradient, as it does inside a network."""
     return torch.randn(shape, requires_grad=True)
 
 
@@ -82,20 +80,20 @@ def _layer(network: nn.Module, *inputs: Tensor) -> Workload:
 
 
 def _attention(L: int, D: int, *, causal: bool = False) -> Workload:
-    return _function(partial(attention.attend, causal=causal), *(_given(1, 1, L, D) for _ in range(3)))
+    return _function(partial(attention.attend, causal=causal), *(_input(1, 1, L, D) for _ in range(3)))
 
 
 def _attention_naive(L: int, D: int) -> Workload:
-    return _function(attention.attend_naive, *(_given(1, L, D) for _ in range(3)))
+    return _function(attention.attend_naive, *(_input(1, L, D) for _ in range(3)))
 
 
 def _taylor(L: int, D: int, V: int, K: int, *, form: str = "parallel") -> Workload:
     attend = partial(taylor.attend, terms=K, form=form, causal=form == "chunked")
-    return _function(attend, _given(1, L, D), _given(1, L, D), _given(1, L, V))
+    return _function(attend, _input(1, L, D), _input(1, L, D), _input(1, L, V))
 
 
 def _taylor_full(L: int, D: int, V: int, K: int) -> Workload:
-    """As the reports have it: every ordered feature of every element, then two products from right to left."""
+    """As the reports write it: every ordered feature of every element, then two products from right to left."""
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         queries, keys = (taylor.features(x * D**-0.25, K, symmetric=False) for x in (q, k))
@@ -103,36 +101,36 @@ def _taylor_full(L: int, D: int, V: int, K: int) -> Workload:
         sums = queries @ (keys.mT @ values)
         return sums[..., :-1] / sums[..., -1:]
 
-    return _function(attend, _given(L, D), _given(L, D), _given(L, V))
+    return _function(attend, _input(L, D), _input(L, D), _input(L, V))
 
 
 def _heads(L: int, d: int, h: int = 1) -> Workload:
-    return _layer(MultiHead(d, h, output_projection=False, bias=False), _given(1, L, d))
+    return _layer(MultiHead(d, h, output_projection=False, bias=False), _input(1, L, d))
 
 
 def _bilinear(L: int, T: int, Q: int, D: int, O: int) -> Workload:
-    return _layer(Bilinear(Q, D, O), _given(1, T, Q), _given(1, L, D))
+    return _layer(Bilinear(Q, D, O), _input(1, T, Q), _input(1, L, D))
 
 
 def _pixels(H: int, W: int) -> Workload:
-    return _function(attend_pixels, _given(H, W))
+    return _function(attend_pixels, _input(H, W))
 
 
 def _conv2d(C: int, H: int, W: int, O: int, M: int, N: int, s: int, z: int) -> Workload:
     _check_filter(H + 2 * z, W + 2 * z, M, N)
-    return _layer(nn.Conv2d(C, O, (M, N), stride=s, padding=z), _given(1, C, H, W))
+    return _layer(nn.Conv2d(C, O, (M, N), stride=s, padding=z), _input(1, C, H, W))
 
 
 def _linear(I: int, O: int) -> Workload:
-    return _layer(nn.Linear(I, O), _given(1, I))
+    return _layer(nn.Linear(I, O), _input(1, I))
 
 
 def _lstm(L: int, I: int, H: int) -> Workload:
-    return _layer(Lstm(I, H), _given(1, L, I))
+    return _layer(Lstm(I, H), _input(1, L, I))
 
 
 def _rnn(L: int, I: int, H: int) -> Workload:
-    return _layer(Rnn(I, H), _given(1, L, I))
+    return _layer(Rnn(I, H), _input(1, L, I))
 
 
 def _graph(n: int, E: int, F: int, G: int) -> Workload:
@@ -150,19 +148,19 @@ def _graph(n: int, E: int, F: int, G: int) -> Workload:
     def propagate(x: Tensor) -> Tensor:
         return graph.propagate(matrix, weights(x))
 
-    return Workload(call=partial(propagate, _given(n, F)), network=weights)
+    return Workload(call=partial(propagate, _input(n, F)), network=weights)
 
 
 def _conv_net(H: int, W: int, M: int, N: int) -> Workload:
     hidden = _hidden(H, W, M, N)
     conv, out = nn.Conv2d(1, 1, (M, N), bias=False), nn.Linear(hidden, 3, bias=False)
-    return _layer(nn.Sequential(conv, nn.MaxPool2d(2), nn.Flatten(), out), _given(1, 1, H, W))
+    return _layer(nn.Sequential(conv, nn.MaxPool2d(2), nn.Flatten(), out), _input(1, 1, H, W))
 
 
 def _dense_net(H: int, W: int, M: int, N: int) -> Workload:
     hidden = _hidden(H, W, M, N)
     layers = nn.Linear(H * W, hidden, bias=False), nn.ReLU(), nn.Linear(hidden, 3, bias=False)
-    return _layer(nn.Sequential(*layers), _given(1, H * W))
+    return _layer(nn.Sequential(*layers), _input(1, H * W))
 
 
 def _hidden(H: int, W: int, M: int, N: int) -> int:

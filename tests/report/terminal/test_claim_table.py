@@ -5,27 +5,29 @@ import io
 from rich.console import Console
 
 from tiebreak.report.terminal.claim_table import print_claims
-from tiebreak.theory.claims import Entry, Outcome, Standing
+from tiebreak.theory.claims import ClaimStatus, Entry, Outcome
 
-HOLDS = Standing(
+HOLDS = ClaimStatus(
     Entry("linear", "it is linear", ("R0", "R3"), identity=True), "holds", Outcome("linear", "holds", "yes")
 )
-FAILS = Standing(
+FAILS = ClaimStatus(
     Entry("cheap", "it is [bold]cheap\x1b[31m", ("R1",), identity=True, study="pooling"),
     "fails",
     Outcome("cheap", "fails", "it costs twice as much"),
     command="tiebreak run pooling",
 )
-OPEN = Standing(
+OPEN = ClaimStatus(
     Entry("partly", "it holds here", ("R2",), identity=True),
     "holds",
     Outcome("partly", "holds", "yes", {"left_open": "the case D = 1"}),
 )
-STUDY = Standing(Entry("better", "it is better", ("R4",), study="pooling"), "not run", command="tiebreak run pooling")
-NOT_BUILT = Standing(Entry("faster", "it is faster", ("R4",), study="speed"), "not built")
+STUDY = ClaimStatus(
+    Entry("better", "it is better", ("R4",), study="pooling"), "not run", command="tiebreak run pooling"
+)
+NOT_BUILT = ClaimStatus(Entry("faster", "it is faster", ("R4",), study="speed"), "not built")
 
 
-def printed(*standings: Standing) -> str:
+def printed(*standings: ClaimStatus) -> str:
     file = io.StringIO()
     print_claims(Console(file=file, width=80, highlight=False), standings)
     return file.getvalue()

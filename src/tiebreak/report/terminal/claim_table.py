@@ -14,14 +14,17 @@ from tiebreak.report import formatting
 from tiebreak.text import listed, number_of, printable
 
 if TYPE_CHECKING:
-    from tiebreak.theory.claims import Standing
+    from tiebreak.theory.claims import ClaimStatus
 
+REPORTS = "Reports R0 to R4 are the five student reports on deep learning whose claims Tiebreak checks."
 COLOURS = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
 COUNTED = {"holds": "hold", "fails": "fail", "undecided": "undecided"}
 
 
-def print_claims(console: Console, found: Sequence[Standing]) -> None:
+def print_claims(console: Console, found: Sequence[ClaimStatus]) -> None:
     """A table, the sentences of the identities that do not hold, how many of each, and what decides the others."""
+    console.print(Text(REPORTS))
+    console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("id\nsource", no_wrap=True)
     table.add_column("claim", ratio=1, overflow="fold")
@@ -58,12 +61,12 @@ def print_claims(console: Console, found: Sequence[Standing]) -> None:
         console.print(Text(f"what they mean for quality: {listed(studies)}"))
 
 
-def _verdict(each: Standing) -> Text:
+def _verdict(each: ClaimStatus) -> Text:
     if each.outcome is not None:
         partly = ", see below" if "left_open" in each.outcome.evidence else ""
         return Text.assemble((each.verdict, COLOURS[each.verdict]), partly)
     return Text(f"run `{each.command}`" if each.command else "study not built yet")
 
 
-def _how(each: Standing) -> str:
+def _how(each: ClaimStatus) -> str:
     return f"`{each.command}`" if each.command else "study not built yet"

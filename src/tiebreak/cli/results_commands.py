@@ -1,0 +1,132 @@
+"""Commands on results: `verdict`, `report`, `status`, `check` and `use` of a results folder, `compare` of given scores.
+
+Everything heavy is imported inside the commands.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tiebreak.errors import TiebreakError
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
+
+
+class Goal(StrEnum):
+    """Which scores are better."""
+
+    max = "max"
+    min = "min"
+
+
+def verdict(
+    folder: FolderArgument,
+    json: Annotated[bool, typer.Option("--json", help="Print verdict.json, for programs.")] = False,
+) -> None:
+    """Show the answer of a results folder, from the records it holds now."""
+    from rich.console import Console
+
+    from tiebreak import api
+    from tiebreak.report.terminal import summaries
+
+    result = api.open_result(folder)
+    if json:
+        print(result.verdict.to_json(), end="")
+    else:
+        summaries.print_verdict(
+            Console(highlight=False), result.verdict, result.report if result.report.is_file() else None
+        )
+
+
+def report(folder: FolderArgument) -> None:
+    """Rewrite report.html and report.md from the records, complete or not."""
+    from tiebreak import api
+    from tiebreak.report.page import document
+
+    result = api.conclude(folder)
+    print(document.write_report(folder, result.study, result.plan, result.records, result.verdict))
+
+
+def status(folder: FolderArgument) -> None:
+    """Show which runs are done, diverged, failed or missing. Safe to use during a run."""
+    from rich.console import Console
+
+    from tiebreak import api
+    from tiebreak.report.terminal import summaries
+
+    result = api.open_result(folder)
+    summaries.print_status(Console(highlight=False), result.plan, result.records)
+
+
+def check(folder: FolderArgument) -> None:
+    """Verify every hash of a results folder: plan, records, checkpoints."""
+    from tiebreak import api
+
+    compared, problems = api.check(folder)
+    if problems:
+        raise TiebreakError("\n".join(problems))
+    print(f"{folder}: {compared} hashes compared, all as they were written")
+
+
+def compare(
+    scores: Annotated[Path, typer.Argument(metavar="SCORES.CSV", help="Columns: arm, seed, score.")],
+    margin: Annotated[float, typer.Option(help="The smallest difference that matters.")] = 0.005,
+    goal: Annotated[Goal, typer.Option(help="Whether more or less is better.")] = Goal.max,
+    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+) -> None:
+    """Decide between arms from scores that you already have: no training.
+
+    The file has one line per run: `arm,seed,score`. Runs with the same seed are paired.
+    """
+    from rich.console import Console
+
+    from tiebreak.report.terminal import listings
+    from tiebreak.verdict.scores import compare_scores, read_scores
+
+    if not margin > 0:
+        raise TiebreakError(f"--margin {margin:g}: should be above 0, in the unit of the scores")
+    compared = compare_scores(read_scores(scores), goal=goal.value, margin=margin)
+    if json:
+        print(listings.compared_json(compared))
+    else:
+        listings.print_compared(Console(highlight=False), compared, margin)
+
+
+def use(
+    folder: FolderArgument,
+    given: Annotated[
+        str,
+        typer.Argument(metavar="INPUT", help="An image or sound file, a sentence, a text to continue, a node."),
+    ],
+    arm: Annotated[str | None, typer.Option(metavar="NAME", help="Default: the best arm on validation.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Default: the arm's best run on validation.")] = None,
+    beam: Annotated[
+        int | None, typer.Option(metavar="N", help="Sentences and speech: beam width of the decoder.")
+    ] = None,
+    show_attention: Annotated[bool, typer.Option(help="Sentences: show the attention weights.")] = False,
+    temperature: Annotated[
+        float | None, typer.Option(metavar="T", help="Texts: below 1, likely words are favoured.")
+    ] = None,
+    top_k: Annotated[int | None, typer.Option(metavar="K", help="Texts: sample from the K likeliest words.")] = None,
+    top_p: Annotated[
+        float | None, typer.Option(metavar="P", help="Texts: sample from the likeliest words with total probability P.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", metavar="N", help="Texts: how many to write.")] = None,
+    words: Annotated[int | None, typer.Option(metavar="N", help="Texts: words at most; default 100.")] = None,
+    sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: seed of the sampling.")] = None,
+) -> None:
+    """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text."""
+    from rich.console import Console
+
+    from tiebreak.cli.use import use as use_run
+    from tiebreak.report.terminal import listings
+
+    options = {"beam": beam, "show_attention": show_attention or None, "temperature": temperature, "top_k": top_k}
+    options |= {"top_p": top_p, "n": n, "words": words, "sampling_seed": sampling_seed}
+    how = {name: value for name, value in options.items() if value is not None}
+    used = use_run(folder, given, arm=arm, seed=seed, how=how)
+    listings.print_reply(Console(highlight=False), used.reply, f"{used.arm} ({used.run.label})")

@@ -1,0 +1,47 @@
+"""Commands on theory: `cost` of layers and designs, `claims` of the reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def cost(
+    part: Annotated[
+        str | None, typer.Argument(metavar="[PART]", help="A layer or design; without it, all are listed.")
+    ] = None,
+    vary: Annotated[str | None, typer.Option(metavar="L=256..4096", help="A variable and its range.")] = None,
+    against: Annotated[str | None, typer.Option(metavar="OTHER", help="Another part, on the same plot.")] = None,
+    given: Annotated[list[str] | None, typer.Option("--set", metavar="D=64", help="A variable's value.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The plot as .svg or .png.")] = None,
+    measure: Annotated[
+        bool, typer.Option("--measure/--no-measure", help="Count and time the real layer or design.")
+    ] = True,
+) -> None:
+    """Show what a layer or design costs: by formula, counted and timed, and how that grows in a variable."""
+    from rich.console import Console
+
+    from tiebreak.theory import cost_command
+
+    options = cost_command.CostOptions(
+        part=part, vary=vary, against=against, given=given or (), out=out, measured=measure
+    )
+    cost_command.show(Console(highlight=False), options)
+
+
+def claims(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
+    """Show every claim of the five reports: computed now where that decides it, else the command that would."""
+    from rich.console import Console
+
+    from tiebreak.report.terminal import claim_table
+    from tiebreak.study.parsing import builtin_names
+    from tiebreak.theory import claims as ledger
+    from tiebreak.theory import identities
+
+    found = ledger.statuses(identities.outcomes(), builtin_names())
+    if json:
+        print(ledger.to_json(found))
+    else:
+        claim_table.print_claims(Console(highlight=False), found)

@@ -1,0 +1,157 @@
+"""What can be asked of results: `verdict`, `report`, `status`, `check`, `compare`; `use` is in test_use.py."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.cli_fixtures import Finished, Tiebreak, one_line
+
+
+@pytest.mark.parametrize("command", ["verdict", "report", "status", "check"])
+def test_a_folder_without_results_is_one_line(command: str, tiebreak: Tiebreak, tmp_path: Path) -> None:
+    for place in (tmp_path, tmp_path / "gone"):
+        done = tiebreak(command, place)
+        assert (done.code, done.out) == (2, "")
+        assert done.err.startswith(f"tiebreak: {place}: ")
+        assert done.err.count("\n") == 1
+
+
+def test_a_verdict_is_shown_in_words(finished: Finished, tiebreak: Tiebreak) -> None:
+    done = tiebreak("verdict", finished.folder)
+    assert (done.code, done.err) == (0, "")
+    assert "Undecided between pool and strided" in one_line(done.out)
+    assert "report.html" in done.out
+
+
+def test_a_verdict_for_programs_is_the_stored_file(finished: Finished, tiebreak: Tiebreak) -> None:
+    done = tiebreak("verdict", finished.folder, "--json")
+    assert done.code == 0
+    assert json.loads(done.out) == json.loads((finished.folder / "verdict.json").read_text())
+    assert json.loads(done.out)["study"] == "tiny"
+
+
+def test_the_status_counts_runs_by_arm_and_setting(finished: Finished, tiebreak: Tiebreak) -> None:
+    done = tiebreak("status", finished.folder)
+    assert (done.code, done.err) == (0, "")
+    assert "pool default 2 of 2 - - - 2 of 2" in one_line(done.out)
+    assert "4 of 4 runs done" in done.out
+    assert re.search(r"cnn-strided: (fused|one after the other)", one_line(done.out))
+
+
+def test_a_report_is_written_anew(folder: Path, tiebreak: Tiebreak) -> None:
+    for name in ("report.html", "report.md", "verdict.json"):
+        (folder / name).unlink()
+    done = tiebreak("report", folder)
+    assert (done.code, done.out) == (0, f"{folder / 'report.html'}\n")
+    assert "Undecided between pool and strided" in (folder / "report.md").read_text()
+    assert (folder / "verdict.json").is_file()
+
+
+def test_a_whole_folder_passes_the_check(finished: Finished, tiebreak: Tiebreak) -> None:
+    done = tiebreak("check", finished.folder)
+    assert (done.code, done.err) == (0, "")
+    compared = re.search(r": (\d+) hashes", done.out)
+    assert compared is not None
+    assert int(compared[1]) >= 20  # 4 identities; 4 epochs, 4 runs, 4 evaluations; 4 checkpoints
+
+
+def test_a_damaged_checkpoint_fails_the_check(folder: Path, tiebreak: Tiebreak) -> None:
+    path = min((folder / "checkpoints").iterdir())
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    done = tiebreak("check", folder)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"tiebreak: {path}: damaged")
+
+
+def test_a_missing_checkpoint_fails_the_check(folder: Path, tiebreak: Tiebreak) -> None:
+    path = min((folder / "checkpoints").iterdir())
+    path.unlink()
+    done = tiebreak("check", folder)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"tiebreak: {path}: missing")
+
+
+def test_a_changed_plan_fails_the_check_and_is_not_believed(folder: Path, tiebreak: Tiebreak) -> None:
+    path = folder / "plan.json"
+    path.write_text(path.read_text().replace('"seed": 0', '"seed": 9', 1))
+    for command in ("check", "verdict", "status", "report"):
+        done = tiebreak(command, folder)
+        assert done.code == 2
+        assert "plan.json: run " in done.err
+        assert "changed" in done.err
+
+
+def test_a_store_that_is_no_database_is_one_line(folder: Path, tiebreak: Tiebreak) -> None:
+    for path in folder.glob("records.sqlite*"):
+        path.write_bytes(b"not a database at all" * 100)
+    for command in ("check", "verdict", "status", "report"):
+        done = tiebreak(command, folder)
+        assert done.code == 2
+        assert "records.sqlite" in done.err
+        assert done.err.count("\n") == 1
+
+
+def write_scores(path: Path, *, seeds: int = 8) -> Path:
+    pool = [f"pool,{seed},{0.9 + 0.001 * (seed % 3):.3f}" for seed in range(seeds)]
+    strided = [f"strided,{seed},{0.8 + 0.001 * (seed % 2):.3f}" for seed in range(seeds)]
+    path.write_text("\n".join(["arm,seed,score", *pool, *strided]))
+    return path
+
+
+def test_given_scores_get_a_verdict_without_training(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    done = tiebreak("compare", write_scores(tmp_path / "scores.csv"))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("pool vs strided: pool is better")
+    assert "+0.1004" in done.out
+
+
+def test_a_smaller_score_can_be_the_better_one(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    path = write_scores(tmp_path / "scores.csv")
+    assert tiebreak("compare", path, "--goal", "min").out.startswith("pool vs strided: strided is better")
+    (row,) = json.loads(tiebreak("compare", path, "--goal", "min", "--json").out)
+    assert row["verdict"] == "b"
+    assert row["difference"] == pytest.approx(0.1, abs=1e-3)
+
+
+def test_the_margin_decides_what_is_the_same(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    path = write_scores(tmp_path / "scores.csv")
+    assert tiebreak("compare", path, "--margin", "0.5").out.startswith("pool vs strided: the same")
+
+
+@pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf"])
+def test_a_margin_that_is_none_is_one_line(margin: str, tiebreak: Tiebreak, tmp_path: Path) -> None:
+    done = tiebreak("compare", write_scores(tmp_path / "scores.csv"), "--margin", margin)
+    assert (done.code, done.out) == (2, "")
+    assert "margin" in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (None, "No such file"),
+        ("", "arm, seed, score"),
+        ("arm;seed;score\na;1;2", "commas"),
+        ("arm,seed,scor\na,1,2", "'score'"),
+        ("arm,seed,score\na,1,good", "line 2: the score 'good'"),
+        ("arm,seed,score\na,1,0.5", "only one arm, 'a'"),
+        ("arm,seed,score\na,1,nan\nb,1,1", "line 2: the score 'nan'"),
+    ],
+)
+def test_scores_that_cannot_be_read_are_one_line(
+    content: str | None, line: str, tiebreak: Tiebreak, tmp_path: Path
+) -> None:
+    path = tmp_path / "scores.csv"
+    if content is not None:
+        path.write_text(content)
+    done = tiebreak("compare", path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"tiebreak: {path}")
+    assert line in done.err
+    assert done.err.count("\n") == 1

@@ -1,0 +1,45 @@
+"""The options of `run` and `plan`; what the commands do is in test_run_command."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from typer.testing import CliRunner
+
+from tiebreak.cli import run_command
+from tiebreak.cli.app import app
+from tiebreak.drive.runner import Machine
+
+SHARED = ("study", "data", "data_dir", "seeds", "epochs", "quick", "device", "workers")
+
+
+def test_run_has_every_option_of_plan() -> None:
+    plan, run = (inspect.signature(command).parameters for command in (run_command.plan, run_command.run))
+    assert tuple(plan) == SHARED
+    assert set(run) == {*SHARED, "out", "strategy", "precision"}
+    assert all(run[name] == plan[name] for name in plan)
+
+
+def test_the_options_are_those_of_a_machine() -> None:
+    for strategy in run_command.Strategy:
+        assert Machine(strategy=strategy.value).strategy == strategy
+    for precision in run_command.Precision:
+        assert Machine(device="cuda", precision=precision.value).precision == precision
+    defaults = inspect.signature(run_command.run).parameters
+    assert defaults["strategy"].default == Machine().strategy
+    assert defaults["device"].default == Machine().device
+    assert defaults["precision"].default == Machine().precision
+
+
+def test_options_change_the_study() -> None:
+    chosen = run_command._study("pooling", quick=True, data=None, seeds=3, epochs=2)
+    assert (chosen.seeds, chosen.budget.epochs) == (3, 2)
+    assert chosen.data == run_command._study("pooling", quick=True, data=None, seeds=None, epochs=None).data
+
+
+@pytest.mark.parametrize("name", ["run", "plan"])
+def test_both_are_commands_of_the_app(name: str) -> None:
+    shown = CliRunner().invoke(app, [name, "--help"])
+    assert shown.exit_code == 0
+    assert "--quick" in shown.output
