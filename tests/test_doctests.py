@@ -10,7 +10,15 @@ THEORY = sorted((Path(__file__).parents[1] / "docs" / "theory").glob("*.md"))
 
 
 @pytest.mark.parametrize(
-    "name", ["tiebreak", "tiebreak.streams", "tiebreak.study.rules", "tiebreak.cost.formulas", "tiebreak.theory.fit"]
+    "name",
+    [
+        "tiebreak",
+        "tiebreak.streams",
+        "tiebreak.study.base",
+        "tiebreak.study.registry",
+        "tiebreak.cost.formulas",
+        "tiebreak.theory.fit",
+    ],
 )
 def test_the_examples_in_docstrings_are_true(name: str) -> None:
     result = doctest.testmod(import_module(name))

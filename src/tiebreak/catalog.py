@@ -1,4 +1,4 @@
-"""Names joined to code: the only file that does. Importing it changes nothing."""
+"""The catalog: designs and tasks by name, as code. Importing it changes nothing."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TASKS: Mapping[str, Task] = {
 
 
 def find_design(name: str, designs_from: str | None = None, family: str = "classifier") -> Design:
-    """A design of the catalog, or one that the user's Python file exports, which runs that file."""
+    """A design of the catalog, or one of the user's design file, which is run."""
     if name in DESIGNS:
         return DESIGNS[name]
     if designs_from is None:

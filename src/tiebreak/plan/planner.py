@@ -1,17 +1,16 @@
-"""From a study to a plan: every run, its identity, what it costs, and whether the arms compete on equal terms.
+"""From a study to a plan: every run with its identity, the size of every network, the equal terms, the warnings.
 
-Only `make_plan` and `predict` import torch, and only when called: a stored plan is reused while study, code and data
-are unchanged, so that asking again about a finished study is quick.
+Only `make_plan` imports torch, and only when called: a stored plan is reused while study, code and data are unchanged,
+so that a finished study answers quickly.
 """
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
-from tiebreak.cost import formulas
 from tiebreak.data import families
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.resolve import complete, hypers, task_options
@@ -21,8 +20,6 @@ from tiebreak.plan.runs import (
     Plan,
     PlannedArm,
     Run,
-    cohort_names,
-    cohorts,
     digest,
     evaluation_key,
     run_key,
@@ -33,9 +30,6 @@ from tiebreak.study.design_file import file_hash
 from tiebreak.study.schema import Arm, Study
 
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
-UPDATE_SHARE = 1.2  # predictions: a step's update and bookkeeping on top of its forward and backward pass
-SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2}  # tensors that a rule keeps for each parameter; SGD's is momentum's
-PROCESS_BYTES = 350e6  # predictions: a process that has imported torch
 
 
 def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
@@ -71,7 +65,7 @@ def _code_digest() -> str:
 
 
 def make_plan(study: Study, data_dir: Path | None) -> Plan:
-    """Every run that the study needs. Builds each design once, to count; trains nothing."""
+    """Every run that the study needs. Builds each network once to count parameters and operations; trains nothing."""
     from tiebreak import catalog
 
     first = task_options(study, study.arms[0])
@@ -79,13 +73,13 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     data = task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     runs: dict[str, Run] = {}
-    arms, deaf = [], {}
+    arms, ignoring = [], {}
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
-        planned, own, heard = _plan_arm(study, arm, data.checksum, shape)
+        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape)
         arms.append(planned)
-        if not heard:
-            deaf[arm.design] = f"{arm.design}: what it gives does not depend on its input; look for the bug"
+        if not uses_input:
+            ignoring[arm.design] = f"{arm.design}: its output does not depend on its input; check its forward method"
         for identity, run in own.items():
             shared = runs.get(identity, run)
             evaluations = tuple(
@@ -109,12 +103,12 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         arms=tuple(arms),
         runs=runs,
         terms=equal_terms(study, arms),
-        warnings=(*warnings(study, data.official, synthetic), *deaf.values()),
+        warnings=(*warnings(study, data.official, synthetic), *ignoring.values()),
     )
 
 
 def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run], bool]:
-    """The arm, its runs, and whether its network uses its input: asked of a user's own; a test asks it of ours."""
+    """The arm, its runs, and whether its network uses its input (checked for a user's design; tests check ours)."""
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import why_not
@@ -141,7 +135,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
                 options=options,
                 data=study.data,
                 checksum=checksum,
-                optimiser=study.rule(arm),
+                optimiser=study.optimiser_of(arm),
                 hypers=hypers(study, arm, setting),
                 setting=setting,
                 seed=seed,
@@ -164,84 +158,3 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         shape=asdict(shape),  # type: ignore[call-overload]
     )
     return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class PlannedCohort:
-    """Runs that can be trained as one computation, and the bytes that one of them needs while it is trained."""
-
-    name: str
-    runs: int
-    parameters: int
-    run_bytes: int
-    cannot_fuse: str  # why they are trained one after the other
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What training would take: seconds by arm (a shared run counts for the first), and bytes of memory.
-
-    `process_bytes` are those of one worker with the data, without any run; a probe checks before training what fits.
-    """
-
-    seconds: dict[str, float]
-    cohorts: list[PlannedCohort]
-    process_bytes: float
-
-
-def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
-    """From a few timed steps of every design on zeros. Rough: a factor of two is normal."""
-    import torch
-
-    from tiebreak import catalog
-    from tiebreak.cost import measure
-    from tiebreak.models.design import SHAPES
-
-    torch.set_num_threads(1)
-    first = next(iter(plan.runs.values()))
-    task = catalog.TASKS[first.task].with_options(first.options)
-    data = task.load(first.data, data_dir)
-    make_shape = SHAPES[registry.TASKS[first.task].family]
-    seconds: dict[str, float] = {}
-    counted: set[str] = set()
-    for arm in plan.arms:
-        run = plan.runs[next(iter(arm.runs.values()))]
-        shape = make_shape(**arm.shape)
-        network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
-        step = measure.step_seconds(network, shape, first.batch)
-        steps = -(-task.sizes(data, run.options)["train"] // first.batch)
-        own = set(arm.runs.values()) - counted
-        counted |= own
-        epochs = sum(plan.runs[identity].epochs for identity in own)
-        seconds[arm.name] = UPDATE_SHARE * step * steps * epochs / workers
-    shape = make_shape(**plan.arms[0].shape)
-    one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
-    tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
-    return Prediction(seconds, _cohorts(plan), PROCESS_BYTES + 2 * tensors)
-
-
-def _cohorts(plan: Plan) -> list[PlannedCohort]:
-    from tiebreak import catalog
-    from tiebreak.cost import measure
-    from tiebreak.models.design import SHAPES
-
-    arms = {identity: arm for arm in plan.arms for identity in arm.runs.values()}
-    groups = cohorts(plan.runs.values())
-    found = []
-    for key, name in cohort_names(groups).items():
-        run = groups[key][0]
-        shape = SHAPES[registry.TASKS[run.task].family](**arms[run.identity].shape)
-        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
-        parameters = measure.parameters(network)
-        activations = measure.activation_bytes(network, shape, run.batch)
-        slots = SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
-        found.append(
-            PlannedCohort(
-                name=name,
-                runs=len(groups[key]),
-                parameters=parameters,
-                run_bytes=formulas.run_bytes(parameters, slots, activations),
-                cannot_fuse=arms[run.identity].cannot_fuse,
-            )
-        )
-    return found

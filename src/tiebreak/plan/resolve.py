@@ -1,4 +1,4 @@
-"""What a run gets: the options and hyper-parameters of an arm, every default filled in."""
+"""The options and hyper-parameters of a run, with every default filled in."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tiebreak.study.schema import Arm, Study
 
 
 def complete(known: Mapping[str, Option], given: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """Every option, the given ones over the defaults."""
+    """A value for every known option: the given one, or the default."""
     return {name: given.get(name, option.default) for name, option in known.items()}
 
 
@@ -28,9 +28,9 @@ def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, fl
 
 
 def comparison_count(study: Study) -> int:
-    """How many comparisons Holm's correction counts.
+    """The number of comparisons in Holm's correction.
 
-    A best-setting question counts once per other setting, an order of metrics once for each two neighbours.
+    A best-setting comparison counts once per other setting, an order of metrics once per two neighbours.
     """
     many = {"setting": len(study.settings()) - 1}
     return sum(len(item.metrics) - 1 if item.kind == "order" else many.get(item.kind, 1) for item in study.comparisons)

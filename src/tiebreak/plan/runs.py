@@ -1,4 +1,4 @@
-"""A plan: every run that a study needs, with the identity under which its results are kept. Frozen, no torch."""
+"""A plan: every run that a study needs, with the identity under which its results are stored. Frozen, no torch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tiebreak.study.registry import Scalar, is_path
 from tiebreak.study.schema import Optimiser, Strict, setting_label
 
 PLAN_FILE = "plan.json"
-APART = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what the runs of a cohort may differ in
+COHORT_VARIES = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what differs within a cohort
 
 
 def digest(content: Any) -> str:
@@ -53,9 +53,9 @@ class Run(Strict):
 
     @property
     def trajectory(self) -> str:
-        """The identity of the path through parameter space, however far it is followed."""
+        """The identity of the training, whatever its number of epochs."""
         content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
-        if is_path(self.data):  # the checksum says what it is; moving the folder changes nothing
+        if is_path(self.data):  # the checksum identifies it; moving the folder changes nothing
             del content["data"]
         if self.optimiser.schedule.depends_on_budget():
             content["epochs"] = self.epochs
@@ -63,25 +63,25 @@ class Run(Strict):
 
     @property
     def identity(self) -> str:
-        """The name under which the run's results are kept."""
+        """The name under which the run's results are stored."""
         return digest([self.trajectory, self.epochs])
 
     @property
     def cohort(self) -> str:
-        """The runs that it can be trained with as one computation, since only numbers differ: their common name."""
-        content = self.model_dump(mode="json", exclude=APART)
+        """The common name of all runs that can be trained as one computation with this one: only numbers differ."""
+        content = self.model_dump(mode="json", exclude=COHORT_VARIES)
         if is_path(self.data):
             del content["data"]
         return digest(content)
 
     @property
     def label(self) -> str:
-        """How the run is called in messages."""
+        """The name of the run in messages."""
         return f"{self.design} {setting_label(self.setting)} seed {self.seed}"
 
 
 def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
-    """The name of one way to evaluate: `default`, or its options."""
+    """The name of an evaluation: `default`, or its options."""
     return " ".join(f"{key}={evaluation[key]}" for key in sorted(evaluation)) or "default"
 
 
@@ -94,19 +94,19 @@ def cohorts(runs: Iterable[Run]) -> dict[str, list[Run]]:
 
 
 def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
-    """What cohorts are called: their design, with the options in which cohorts of one design differ."""
+    """Names of cohorts for people: the design, and the options in which cohorts of one design differ."""
     first = {key: runs[0] for key, runs in groups.items()}
     found = {}
     for key, run in first.items():
-        own = _told_apart(run)
-        others = [_told_apart(other) for other in first.values() if other.design == run.design]
+        own = _distinguishing(run)
+        others = [_distinguishing(other) for other in first.values() if other.design == run.design]
         apart = [name for name in own if any(other.get(name) != own[name] for other in others)]
         found[key] = " ".join([run.design, *(f"{name}={own[name]}" for name in apart)])
     return found
 
 
-def _told_apart(run: Run) -> dict[str, Scalar]:
-    """What a reader can tell cohorts of one design by."""
+def _distinguishing(run: Run) -> dict[str, Scalar]:
+    """The options in which cohorts of one design can differ."""
     rule = {"optimiser": run.optimiser.kind, "schedule": run.optimiser.schedule.kind}
     return {**run.build, **run.options, "batch": run.batch, **rule}
 
@@ -120,15 +120,15 @@ class PlannedArm(Strict):
     runs: dict[str, str]  # "setting label/seed" -> identity
     parameters: int
     flops: int | None  # multiply-adds times two for one example; None: unknown
-    cannot_fuse: str = ""  # why its runs are trained one after the other
-    shape: dict[str, int] = Field(default_factory=dict)  # what its design is built for
+    cannot_fuse: str = ""  # why its runs are trained one after the other; empty: they can be fused
+    shape: dict[str, int] = Field(default_factory=dict)  # the sizes that its network is built for
 
     def run(self, setting: Mapping[str, float], seed: int) -> str:
         """The identity of the arm's run at a setting and a seed."""
         return self.runs[run_key(setting, seed)]
 
     def fits(self, key: str, run: Run | None) -> bool:
-        """Whether the run is one that the arm can have under this key."""
+        """Whether the run can be the one that the arm has under this key."""
         if run is None or run.design != self.design or run_key(run.setting, run.seed) != key:
             return False
         return self.evaluation in map(evaluation_key, run.evaluations)
@@ -140,7 +140,7 @@ def run_key(setting: Mapping[str, float], seed: int) -> str:
 
 
 class Term(Strict):
-    """One of the equal terms: what was held equal, whether it is, and what it is."""
+    """One of the terms of a comparison: its name, whether it is equal for all arms, and its value."""
 
     name: str
     equal: bool
@@ -148,7 +148,7 @@ class Term(Strict):
 
 
 class DataSummary(Strict):
-    """The data as it was found."""
+    """The data that the plan was made for."""
 
     name: str
     checksum: str
@@ -159,11 +159,11 @@ class DataSummary(Strict):
     vocabulary: dict[str, Annotated[tuple[str, ...], Field(strict=False)]] = Field(
         default_factory=dict
     )  # such as classes
-    synthetic: bool = False  # speech that nobody said
+    synthetic: bool = False  # synthetic speech
 
 
 class Plan(Strict):
-    """What will be trained, on what, on which equal terms."""
+    """What will be trained, on which data and on which terms."""
 
     study: str
     inputs: str  # digest of study, code and data: the plan is valid while they are unchanged
@@ -182,7 +182,7 @@ class Plan(Strict):
 
     @classmethod
     def read(cls, folder: Path) -> Plan:
-        """The plan of a results folder, every identity computed anew and compared."""
+        """Read the plan of a results folder; every identity is computed again and compared."""
         path = folder / PLAN_FILE
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
@@ -192,8 +192,10 @@ class Plan(Strict):
             raise TiebreakError(f"{path}: {parsing.explain(error)}; run the study again to rewrite it") from None
         for identity, run in plan.runs.items():
             if run.identity != identity:
-                raise TiebreakError(f"{path}: run {identity} was changed by hand: its content is {run.identity}")
+                raise TiebreakError(
+                    f"{path}: run {identity} was changed by hand: its content is {run.identity}; run the study again"
+                )
         for arm in plan.arms:
             if not all(arm.fits(key, plan.runs.get(identity)) for key, identity in arm.runs.items()):
-                raise TiebreakError(f"{path}: the runs of arm {arm.name!r} were changed by hand")
+                raise TiebreakError(f"{path}: the runs of arm {arm.name!r} were changed by hand; run the study again")
         return plan

@@ -1,4 +1,4 @@
-"""Equal terms: what is held equal between the arms of a study, what is not, and what to know before training."""
+"""Equal terms: what is equal for all arms of a study and what is not, and warnings before training."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from tiebreak.study.schema import Study
 
 
 def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
-    """What is held equal between the arms, and what is not."""
+    """What is equal for all arms, and what is not."""
     options = [task_options(study, arm) for arm in study.arms]
     epochs = {study.epochs(arm) for arm in study.arms}
     parameters = {arm.parameters for arm in arms}
     flops = {arm.flops for arm in arms}
     fixed = [hypers(study, arm, {}) for arm in study.arms]
-    rules = [study.rule(arm) for arm in study.arms]
+    rules = [study.optimiser_of(arm) for arm in study.arms]
     evaluations = sorted({arm.evaluation for arm in arms})
     grid = "; ".join(f"{name} in {', '.join(f'{value:g}' for value in values)}" for name, values in study.grid.items())
     return (
-        Term(name="data and split", equal=True, value=f"{study.data}, one split for all arms and seeds"),
-        Term(name="task options", equal=options.count(options[0]) == len(options), value=_shown(options)),
+        Term(name="data and split", equal=True, value=f"{study.data}, the same split for all arms and seeds"),
+        Term(name="task options", equal=options.count(options[0]) == len(options), value=_option_list(options)),
         Term(name="budget", equal=len(epochs) == 1, value=f"{_list(epochs)} epochs, batches of {study.budget.batch}"),
         Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
         Term(
@@ -31,10 +31,14 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
         Term(
             name="seeds",
             equal=True,
-            value=f"{study.seeds} per arm and setting, paired: one data order and one set of random streams per seed",
+            value=f"{study.seeds} per arm and setting, paired: a seed fixes the data order and the random streams",
         ),
         Term(name="selection", equal=True, value="the setting with the best mean on validation, last epoch"),
-        Term(name="test set", equal=True, value="evaluated once per run after its last epoch, never used to choose"),
+        Term(
+            name="test set",
+            equal=True,
+            value="evaluated once per run after its last epoch, never used to choose",
+        ),
         Term(name="evaluation", equal=len(evaluations) == 1, value=", ".join(evaluations)),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
         Term(
@@ -45,7 +49,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
     )
 
 
-def _shown(options: list[dict[str, Scalar]]) -> str:
+def _option_list(options: list[dict[str, Scalar]]) -> str:
     common = [f"{key}={value}" for key, value in options[0].items() if all(other[key] == value for other in options)]
     differing = [key for key in options[0] if any(other[key] != options[0][key] for other in options)]
     return ", ".join([*common, *(f"{key} differs by arm" for key in differing)])
@@ -56,12 +60,12 @@ def _list(values: set[int] | set[int | None]) -> str:
 
 
 def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
-    """What the user should know before training."""
+    """What to know before training."""
     from tiebreak.verdict.statistics import least_seeds
 
     found = []
     if study.designs_from is not None:
-        found.append(f"the designs of {study.designs_from} are code that was run with your rights")
+        found.append(f"{study.designs_from} is code and was run with your rights")
     count = comparison_count(study)
     if study.seeds < least_seeds(count):
         found.append(
@@ -73,5 +77,5 @@ def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
             f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
         )
     if synthetic:
-        found.append(f"{study.data} is synthetic speech, easier than people's: results may not hold for theirs")
+        found.append(f"{study.data} is synthetic speech, easier than human speech: results may not hold for the latter")
     return found

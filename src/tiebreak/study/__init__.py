@@ -1,1 +1,1 @@
-"""A study: its model, its file, its rules, the names that it may use and a user's own designs."""
+"""A study: its model, its file and rules, the registry of names that it may use, and a user's design file."""

@@ -1,6 +1,6 @@
-"""A user's own designs: a Python file that exports `DESIGNS`. Its names are read here without running it.
+"""A user's design file: a Python file with a dict `DESIGNS`. Its names are read here without running the file.
 
-The file is code. It runs when its designs are built, in `catalog.find_design`, with the rights of the user.
+The file is run by `catalog.find_design` when a network is built, with the rights of the user.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
 
 
 def declared_names(path: Path) -> list[str]:
-    """The names in the file's `DESIGNS`, a dict literal; the file is read, not run."""
+    """The keys of the dict literal `DESIGNS` in the file; the file is parsed, not run."""
     if not path.exists():
-        raise TiebreakError(f"{path}: No such file or directory; designs_from names a Python file")
+        raise TiebreakError(f"{path}: No such file or directory; designs_from should name a Python file")
     text = files.read_text(path)
     try:
         tree = ast.parse(text)
@@ -31,17 +31,17 @@ def declared_names(path: Path) -> list[str]:
         )
         if any(isinstance(target, ast.Name) and target.id == "DESIGNS" for target in targets):
             return _keys(path, node.value)  # type: ignore[attr-defined]
-    raise TiebreakError(f"{path}: no DESIGNS; end the file with `{EXAMPLE}`")
+    raise TiebreakError(f"{path}: no DESIGNS; end the file with a line such as `{EXAMPLE}`")
 
 
 def _keys(path: Path, value: ast.expr | None) -> list[str]:
     keys = value.keys if isinstance(value, ast.Dict) else []
     names = [key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
     if not names or len(names) != len(keys):
-        raise TiebreakError(f"{path}: DESIGNS should be written out as names and classes: `{EXAMPLE}`")
+        raise TiebreakError(f"{path}: DESIGNS should be a dict literal of names and classes, such as `{EXAMPLE}`")
     return names
 
 
 def file_hash(path: Path) -> str:
-    """What identifies the file's designs: a hash of its text."""
+    """A hash of the file's text. It is part of the identity of every run of its designs."""
     return hashlib.sha256(files.read_text(path).encode()).hexdigest()[:20]

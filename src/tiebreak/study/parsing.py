@@ -1,4 +1,4 @@
-"""Strict TOML: a study file becomes a checked model, or one line that says which key of which file is wrong."""
+"""Study files: strict TOML becomes a checked model, or a one-line error that names the file and the key."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from pydantic_core import ErrorDetails
 from tiebreak import files
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study import registry
+from tiebreak.study.comparison_kinds import DEFAULT_NAMES
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
-# pydantic puts a union's tag into the location; files have no such key
-UNION_TAGS = ("pair", "interaction", "setting", "order", "agreement")
-COMPLAINTS = {  # pydantic's complaints, where the words of a study file are clearer
+MESSAGES = {  # by pydantic's error type, where the words of a study file are clearer
     "missing": "this key is required",
     "model_type": "should be a table",
     "dict_type": "should be a table",
@@ -37,12 +36,14 @@ def builtin_names() -> list[str]:
 
 
 def find(name: str) -> tuple[str, str]:
-    """The text of a built-in study or of a `.toml` file, and how to call it in messages."""
+    """The text of a built-in study or of a study file, and its name for messages."""
     if name in builtin_names():
         return (resources.files("tiebreak.study") / "studies" / f"{name}.toml").read_text("utf-8"), f"study {name}"
     path = Path(name)
     if path.suffix != ".toml" and not _is_file(path):
-        raise TiebreakError(f"no study {name!r}; {nearest(name, builtin_names())} (a file's name ends in .toml)")
+        raise TiebreakError(
+            f"no study {name!r}; {nearest(name, builtin_names())} (your own study: a path that ends in .toml)"
+        )
     return files.read_text(path), str(path)
 
 
@@ -68,8 +69,8 @@ def load_toml(text: str, where: str) -> dict[str, Any]:
         raise TiebreakError(f"{where}: not valid TOML: nested too deeply") from None
 
 
-def placed(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The content with its paths made absolute: in a study file they are relative to its folder."""
+def with_absolute_paths(content: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The content with absolute paths; those of a study file are relative to its folder."""
     found = dict(content)
     for key in ("designs_from", "data"):
         value = content.get(key)
@@ -87,36 +88,39 @@ def validate(model: type[ModelT], content: Mapping[str, Any], where: str) -> Mod
 
 
 def explain(error: ValidationError) -> str:
-    """Pydantic's first complaint as one line: which key, and what is wrong with it."""
+    """Pydantic's first error as one line: the key, and what is wrong with it."""
     first, *others = error.errors(include_url=False)
     more = f" (and {len(others)} more)" if others else ""
-    line = f"{_key(first)}{_complaint(first)}{more}"
+    line = f"{_key(first)}{_message(first)}{more}"
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 
 def _key(item: ErrorDetails) -> str:
-    shown = ""
+    key = ""
     for part in item["loc"]:
         if isinstance(part, int):
-            shown += f"[{part + 1}]"
-        elif not (part in UNION_TAGS and shown.startswith("comparisons[") and shown.endswith("]")):
-            shown += f".{part}" if shown else part
-    return f"{shown}: " if shown else ""
+            key += f"[{part + 1}]"
+        # pydantic adds the kind of a comparison to the location; the file has no such key
+        elif not (part in DEFAULT_NAMES and key.startswith("comparisons[") and key.endswith("]")):
+            key += f".{part}" if key else part
+    return f"{key}: " if key else ""
 
 
-def _complaint(item: ErrorDetails) -> str:
+def _message(item: ErrorDetails) -> str:
     kind = item["type"]
-    message = COMPLAINTS.get(kind) or item["msg"].removeprefix("Value error, ").replace("Input should", "should")
-    return message if kind in ("missing", "value_error", "json_invalid") else f"{message}{_given(item.get('input'))}"
+    message = MESSAGES.get(kind) or item["msg"].removeprefix("Value error, ").replace("Input should", "should")
+    return (
+        message if kind in ("missing", "value_error", "json_invalid") else f"{message}{_not_value(item.get('input'))}"
+    )
 
 
-def _given(value: Any) -> str:
-    """What was there instead, if it is short enough to be shown."""
+def _not_value(value: Any) -> str:
+    """ ", not VALUE" for a value that is short enough."""
     if not isinstance(value, str | int | float) or (isinstance(value, int) and value.bit_length() > 128):
         return ""
-    return f", not {shown}" if len(shown := repr(value)) <= 80 else ""
+    return f", not {text}" if len(text := repr(value)) <= 80 else ""
 
 
 def to_toml(model: BaseModel) -> str:
-    """The resolved file: every default written out. Keys that are None are left out, since TOML has no null."""
+    """The resolved study file: every default written out. Keys that are None are omitted, since TOML has no null."""
     return tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))

@@ -1,6 +1,6 @@
-"""What a study file must fulfil beyond the types of its keys: names that exist, numbers in range, arms that are there.
+"""Rules of a study file beyond the types of its keys: names exist, numbers are in range, comparisons name arms.
 
-Every rule raises ValueError with the key at the front; the reader adds the file.
+Every rule raises ValueError with the key first; `parsing` adds the file.
 """
 
 from __future__ import annotations
@@ -12,24 +12,14 @@ from typing import TYPE_CHECKING
 
 from tiebreak.errors import nearest
 from tiebreak.study import registry
+from tiebreak.study.base import setting_label
 from tiebreak.study.design_file import declared_names
 from tiebreak.study.registry import Option, Scalar
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Claim, Reported, Study
 
-
-def setting_label(setting: Mapping[str, float]) -> str:
-    """How a setting is written everywhere, in whatever order it was given: `lr=0.01`. No two settings share a label.
-
-    >>> setting_label({"lr": 0.01, "dropout": 0.7})
-    'dropout=0.7 lr=0.01'
-    """
-    return " ".join(f"{key}={_number(setting[key])}" for key in sorted(setting)) or "default"
-
-
-def _number(value: float) -> str:
-    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
+TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 def check(study: Study) -> None:
@@ -42,12 +32,12 @@ def check(study: Study) -> None:
     for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
         if name in registry.DESIGNS:
             raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
-    for key, given in (("quick.without", study.quick.without), ("quick.build_of", study.quick.build_of)):
-        for name in given:
+    for key, names in (("quick.without", study.quick.without), ("quick.build_of", study.quick.build_of)):
+        for name in names:
             _member(key, name, [arm.name for arm in study.arms])
     check_options("options", study.options, task.options)
     if task.ordered and study.budget.batch != 1:
-        raise ValueError(f"budget.batch: should be 1: {study.task} reads one window after the other")
+        raise ValueError(f"budget.batch: should be 1: the task {study.task} trains on one window after the other")
     _check_grid("grid", study.grid)
     _check_fixed("fixed", study.fixed, study)
     for index, arm in enumerate(study.arms, start=1):
@@ -65,43 +55,43 @@ def check(study: Study) -> None:
     _check_quick(study, task)
 
 
-def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskName) -> None:
+def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
     designs = {name: design for name, design in registry.DESIGNS.items() if design.family == task.family}
     own = declared_names(Path(study.designs_from)) if study.designs_from is not None else []
     _member(f"{key}.design", arm.design, [*designs, *own])
-    if arm.design in designs:  # what a user's own design takes, only its code knows
+    if arm.design in designs:  # the options of a user's design are known to its code only
         check_options(f"{key}.build", arm.build, designs[arm.design].options)
     check_options(f"{key}.options", arm.options, task.options)
     for name in arm.options:
         if task.options[name].of_data:
-            raise ValueError(f"{key}.options.{name}: says how the data is read, and all arms read the same; move it")
+            raise ValueError(f"{key}.options.{name}: all arms must load the same data; move it to the study's options")
     check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
     _check_fixed(f"{key}.fixed", arm.fixed, study)
     if arm.protocol is not None:
         _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
 
 
-def _check_data(key: str, name: str, task: registry.TaskName) -> None:
+def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:
     known = [known for known, data in registry.DATA.items() if data.family == task.family]
     if not registry.is_path(name) and name not in known:
         raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, known)} ({registry.OWN_DATA})")
 
 
-def _check_protocol(key: str, name: str, data: str, task: registry.TaskName) -> None:
+def _check_protocol(key: str, name: str, data: str, task: registry.TaskEntry) -> None:
     _member(key, name, task.protocols)
     known = task.protocols[name].data
     if known and data not in known:
         raise ValueError(f"{key}: {name!r} is a protocol for {', '.join(known)}, not for {data}; use 'audited'")
 
 
-def _check_origin(key: str, item: Claim | Reported, task: registry.TaskName) -> None:
+def _check_origin(key: str, item: Claim | Reported, task: registry.TaskEntry) -> None:
     if item.data is not None:
         _check_data(f"{key}.data", item.data, task)
     if item.protocol is not None:
         _member(f"{key}.protocol", item.protocol, task.protocols)
 
 
-def _check_reported(key: str, item: Reported, study: Study, task: registry.TaskName) -> None:
+def _check_reported(key: str, item: Reported, study: Study, task: registry.TaskEntry) -> None:
     _member(f"{key}.arm", item.arm, [arm.name for arm in study.arms])
     validation = [f"val_{name}" for name in task.metrics]
     _member(f"{key}.metric", item.metric, [*task.metrics, *validation, "train_loss", "train_loss_running"])
@@ -110,7 +100,7 @@ def _check_reported(key: str, item: Reported, study: Study, task: registry.TaskN
     _check_origin(key, item, task)
 
 
-def _check_quick(study: Study, task: registry.TaskName) -> None:
+def _check_quick(study: Study, task: registry.TaskEntry) -> None:
     quick = study.quick
     if quick.protocol is not None:
         _member("quick.protocol", quick.protocol, task.protocols)
@@ -121,44 +111,42 @@ def _check_quick(study: Study, task: registry.TaskName) -> None:
     check_options("quick.options", quick.options, task.options)
 
 
-def _check_comparisons(study: Study, task: registry.TaskName) -> None:
+def _check_comparisons(study: Study, task: registry.TaskEntry) -> None:
     arms = [arm.name for arm in study.arms]
     for index, item in enumerate(study.comparisons, start=1):
         key = f"comparisons[{index}]"
         for side, arm in zip("abcd" if item.kind in ("pair", "interaction") else ("arm",), item.arms(), strict=False):
             _member(f"{key}.{side}", arm, arms)
         if len(set(item.arms())) != len(item.arms()):
-            raise ValueError(f"{key}: an arm is compared with itself")
+            raise ValueError(f"{key}: compares an arm with itself; name different arms")
         if item.metric is not None:
             _member(f"{key}.metric", item.metric, task.metrics)
             if item.metric != study.metric and item.margin is None:
-                raise ValueError(f"{key}.margin: required, since {item.metric} is not the study's metric")
+                raise ValueError(f"{key}.margin: required: the study's margin is not one of {item.metric}")
         if item.kind in ("order", "agreement"):
             _check_metrics(key, item.metrics, item.primary, task)
         if item.kind == "setting":
             _check_setting(f"{key}.expect", item.expect, study)
         if item.kind == "setting" and len(study.settings()) < 2:
-            raise ValueError(f"{key}: the grid has a single setting; nothing to choose from")
+            raise ValueError(f"{key}: the grid has only one setting; add values to the grid or remove this comparison")
     _unique("comparisons", [item.name for item in study.comparisons])
     primary = sum(item.primary for item in study.comparisons)
     if primary != 1:
-        raise ValueError(
-            f"comparisons: exactly one is primary, here {primary}; set primary = true on the main question"
-        )
+        raise ValueError(f"comparisons: {primary} are primary; set primary = true for exactly one, the main question")
 
 
-def _check_metrics(key: str, given: tuple[str, ...], primary: bool, task: registry.TaskName) -> None:
+def _check_metrics(key: str, metrics: tuple[str, ...], primary: bool, task: registry.TaskEntry) -> None:
     if primary:
-        raise ValueError(f"{key}: a question about metrics cannot be the primary one, which is about arms")
-    _unique(f"{key}.metrics", list(given))
-    for name in given:
+        raise ValueError(f"{key}.primary: a comparison of metrics cannot be primary; choose a comparison of arms")
+    _unique(f"{key}.metrics", list(metrics))
+    for name in metrics:
         _member(f"{key}.metrics", name, task.metrics)
         if task.metrics[name] != "max":
-            raise ValueError(f"{key}.metrics: in {name} less is better; take metrics in which more is")
+            raise ValueError(f"{key}.metrics: a lower {name} is better; use only metrics where higher is better")
 
 
 def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Option]) -> None:
-    """Raise ValueError unless every given option is known, of the right type and within its bounds."""
+    """Raise ValueError unless every option is known, of the right type and within its bounds."""
     for name, value in given.items():
         _member(key, name, known)
         check_option(f"{key}.{name}", value, known[name])
@@ -167,11 +155,11 @@ def check_options(key: str, given: Mapping[str, Scalar], known: Mapping[str, Opt
 def check_option(key: str, value: Scalar, option: Option) -> None:
     """Raise ValueError unless the value is of the right type and within its bounds."""
     if type(value) is not type(option.default) and not (isinstance(option.default, float) and type(value) is int):
-        raise ValueError(f"{key}: should be {type(option.default).__name__}, not {value!r}")
+        raise ValueError(f"{key}: should be {TYPE_NAMES[type(option.default)]}, not {value!r}")
     if option.choices and value not in option.choices:
-        raise ValueError(f"{key}: {value!r} is not one of {', '.join(map(repr, option.choices))}")
-    if not isinstance(value, str) and not _within(value, option.low, option.high):
-        raise ValueError(f"{key}: {value!r} is outside {option.low} to {option.high}")
+        raise ValueError(f"{key}: should be one of {', '.join(map(repr, option.choices))}, not {value!r}")
+    if not isinstance(value, str):
+        _check_range(key, value, option.low, option.high)
 
 
 def _check_setting(key: str, setting: Mapping[str, float], study: Study) -> None:
@@ -184,7 +172,7 @@ def _check_grid(key: str, grid: Mapping[str, tuple[float, ...]]) -> None:
     for name, values in grid.items():
         _member(key, name, registry.HYPERS)
         if len(set(values)) != len(values):
-            raise ValueError(f"{key}.{name}: a value is there twice")
+            raise ValueError(f"{key}.{name}: a value occurs twice in {', '.join(map(str, values))}; remove one")
         for value in values:
             _check_hypers(key, {name: value})
 
@@ -193,19 +181,20 @@ def _check_fixed(key: str, given: Mapping[str, float], study: Study) -> None:
     _check_hypers(key, given)
     for name in given:
         if name in study.grid:
-            raise ValueError(f"{key}.{name}: it is in the grid, and every arm gets the same grid; remove one")
+            raise ValueError(f"{key}.{name}: also in the grid, which is the same for every arm; remove one of the two")
 
 
 def _check_hypers(key: str, given: Mapping[str, float]) -> None:
     for name, value in given.items():
         _member(key, name, registry.HYPERS)
-        hyper = registry.HYPERS[name]
-        if not _within(value, hyper.low, hyper.high):
-            raise ValueError(f"{key}.{name}: {value!r} is outside {hyper.low:g} to {hyper.high:g}")
+        _check_range(f"{key}.{name}", value, registry.HYPERS[name].low, registry.HYPERS[name].high)
 
 
-def _within(value: float, low: float | None, high: float | None) -> bool:
-    return not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high)
+def _check_range(key: str, value: float, low: float | None, high: float | None) -> None:
+    if not math.isnan(value) and (low is None or value >= low) and (high is None or value <= high):
+        return
+    bounds = (f"{word} {bound:g}" for word, bound in (("at least", low), ("at most", high)) if bound is not None)
+    raise ValueError(f"{key}: should be {' and '.join(bounds) or 'a number'}, not {value!r}")
 
 
 def _member(key: str, name: str, valid: Iterable[str]) -> None:
@@ -213,7 +202,7 @@ def _member(key: str, name: str, valid: Iterable[str]) -> None:
         raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, valid)}")
 
 
-def _unique(key: str, given: list[str]) -> None:
-    for name in given:
-        if given.count(name) > 1:
-            raise ValueError(f"{key}: the name {name!r} is there twice")
+def _unique(key: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{key}: the name {name!r} is used twice; rename one")

@@ -1,0 +1,52 @@
+"""What the models of a study share: the strict base class, the types of common keys, and how a setting is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tiebreak.errors import nearest
+from tiebreak.study.registry import Scalar
+
+Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=60)]
+Setting = Mapping[str, float]
+Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Grid = dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]]
+
+
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, Scalar):
+        raise ValueError("should be a number, a text, true or false")
+    return value
+
+
+Options = dict[str, Annotated[Scalar, BeforeValidator(_scalar)]]
+
+
+class Strict(BaseModel):
+    """A frozen model without type coercion. An unknown key is an error that names the nearest valid key."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        for key in data if isinstance(data, dict) else ():
+            if key not in cls.model_fields:
+                raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
+        return data
+
+
+def setting_label(setting: Setting) -> str:
+    """A setting as text, such as `lr=0.01`. It does not depend on the order of the keys; no two settings share a label.
+
+    >>> setting_label({"lr": 0.01, "dropout": 0.7})
+    'dropout=0.7 lr=0.01'
+    """
+    return " ".join(f"{key}={_number(setting[key])}" for key in sorted(setting)) or "default"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}" if float(f"{value:g}") == value else repr(value)
