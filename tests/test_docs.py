@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tiebreak.study.parsing import builtin_names
 
 ROOT = Path(__file__).parents[1]
+STORED = ROOT / "benchmarks" / "results" / "pooling-quick.json"  # `tiebreak run pooling --quick`
+FIGURE = re.compile(r"(?<![\w-])[+−-]?\d[\d,]*(?:\.\d+)?")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
@@ -51,3 +55,72 @@ def test_commands_exist(page: Path) -> None:
     known |= {group.name for group in app.registered_groups if group.name}
     for command in re.findall(r"`tiebreak ([a-z]+)|^tiebreak ([a-z]+)", page.read_text("utf-8"), re.M):
         assert "".join(command) in known, command
+
+
+def figures(text: str) -> list[str]:
+    """Every number of the text as it is printed, with ASCII signs."""
+    return [item.replace("−", "-").replace(",", "") for item in FIGURE.findall(text)]
+
+
+def assert_printed(text: str, values: list[float]) -> None:
+    """The numbers of the text are these, rounded to as many digits as each is printed with."""
+    printed = figures(text)
+    assert len(printed) == len(values), (text, values)
+    for item, value in zip(printed, values, strict=True):
+        digits = len(item.partition(".")[2])
+        assert float(item) == float(f"{value:.{digits}f}"), (text, value)
+
+
+def stored_verdict() -> dict[str, Any]:
+    return dict(json.loads(STORED.read_text("utf-8")))
+
+
+def comparison(verdict: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = (item for item in verdict["comparisons"] if item["name"] == name)
+    return dict(found)
+
+
+def test_the_readme_shows_the_figures_of_the_stored_verdict() -> None:
+    verdict = stored_verdict()
+    (block,) = (text for text in blocks(ROOT / "README.md", "text") if verdict["question"] in text)
+    question, answer, table, _ = block.split("\n\n", 3)
+    assert question == verdict["question"]
+    assert figures(answer) == figures(verdict["answer"])
+    rows = [line for line in table.splitlines()[1:] if not line.startswith(("...", "robustness", " "))]
+    assert [row.split()[0] for row in rows] == [arm["name"] for arm in verdict["designs"]]
+    for row, arm in zip(rows, verdict["designs"], strict=True):
+        total = arm["seeds"] + arm["failed"] + arm["missing"]
+        values = [arm["setting"]["lr"], arm["mean"], arm["low"], arm["high"]]
+        values += [arm["seeds"], total, arm["parameters"], arm["train_seconds"]]
+        assert ("none" in row.split()) == (arm["failed"] == 0)
+        shown = row.removeprefix(arm["name"]).replace("lr=", " ")
+        assert_printed(shown, values)
+    robustness = comparison(verdict, "robustness")
+    lines = table.splitlines()
+    place = next(index for index, line in enumerate(lines) if line.startswith("robustness"))
+    interval = [robustness["difference"], 95, robustness["seeds"], robustness["low"], robustness["high"]]
+    assert_printed(lines[place + 1], interval)
+
+
+def test_the_page_of_pooling_shows_the_figures_of_the_stored_verdict() -> None:
+    verdict = stored_verdict()
+    page = (ROOT / "docs" / "studies" / "pooling.md").read_text("utf-8")
+    rows = re.findall(r"^\| (.+) \| ([+−]\d.+) \| (.+) \|$", page.partition("## Result so far")[2], re.M)
+    assert len(rows) == len(verdict["comparisons"])
+    for (label, shown, outcome), item in zip(rows, verdict["comparisons"], strict=True):
+        values = [item["difference"], item["low"], item["high"]]
+        assert_printed(shown.replace("95 % over seeds: ", ""), values)
+        assert ("undecided" in outcome) == (item["verdict"] == "undecided"), label
+        if item["seeds_needed"]:
+            assert_printed(outcome, [item["seeds_needed"]])
+
+
+def test_the_stored_verdict_is_one_of_the_quick_study() -> None:
+    from tiebreak.study.schema import Study
+
+    verdict, study = stored_verdict(), Study.load("pooling").quickened()
+    assert (verdict["study"], verdict["data"], verdict["protocol"]) == (study.name, study.data, study.protocol)
+    assert verdict["question"] == study.question
+    assert [arm["name"] for arm in verdict["designs"]] == [arm.name for arm in study.arms]
+    assert {arm["seeds"] for arm in verdict["designs"]} == {study.seeds}
+    assert STORED.name in (STORED.parent / "README.md").read_text("utf-8")

@@ -115,7 +115,7 @@ def test_different_budgets_share_a_trajectory(plan_of: Callable[..., Plan]) -> N
     assert len(plan.runs) == 4
     assert len({run.trajectory for run in plan.runs.values()}) == 2
     assert unequal(plan) == {"budget"}
-    assert term(plan, "budget") == (False, "1, 2 epochs, batches of 8")
+    assert term(plan, "budget") == (False, "1 and 2 epochs, batches of 8")
 
 
 def test_a_schedule_over_the_budget_does_not_share_a_trajectory(plan_of: Callable[..., Plan]) -> None:
@@ -154,7 +154,7 @@ def test_parameters_are_those_of_the_reports(tiny_study: Make, oct_dir: Path) ->
     plan = make_plan(tiny_study(data="octmnist", protocol="as-reported", arms=arms), oct_dir)
     assert [arm.parameters for arm in plan.arms] == [224_892, 224_892, 168_572]
     assert all(arm.flops for arm in plan.arms)
-    assert term(plan, "parameters") == (False, "168,572, 224,892")
+    assert term(plan, "parameters") == (False, "168,572 and 224,892")
     assert plan.data.sizes == {"train": 8, "val": 4, "test": 529}
 
 

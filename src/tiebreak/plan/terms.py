@@ -6,6 +6,7 @@ from tiebreak.plan.resolve import comparison_count, hypers, task_options
 from tiebreak.plan.runs import PlannedArm, Term
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Study
+from tiebreak.text import listed, number_of
 
 
 def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
@@ -21,7 +22,11 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
     return (
         Term(name="data and split", equal=True, value=f"{study.data}, the same split for all arms and seeds"),
         Term(name="task options", equal=options.count(options[0]) == len(options), value=_option_list(options)),
-        Term(name="budget", equal=len(epochs) == 1, value=f"{_list(epochs)} epochs, batches of {study.budget.batch}"),
+        Term(
+            name="budget",
+            equal=len(epochs) == 1,
+            value=f"{_list(epochs)} epoch{'s' * (epochs != {1})}, batches of {study.budget.batch}",
+        ),
         Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
         Term(
             name="untuned hyper-parameters",
@@ -39,7 +44,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
             equal=True,
             value="evaluated once per run after its last epoch, never used to choose",
         ),
-        Term(name="evaluation", equal=len(evaluations) == 1, value=", ".join(evaluations)),
+        Term(name="evaluation", equal=len(evaluations) == 1, value=listed(evaluations)),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
         Term(
             name="multiply-adds per example",
@@ -56,7 +61,7 @@ def _option_list(options: list[dict[str, Scalar]]) -> str:
 
 
 def _list(values: set[int] | set[int | None]) -> str:
-    return ", ".join("unknown" if value is None else f"{value:,}" for value in sorted(values, key=lambda v: v or 0))
+    return listed(["unknown" if value is None else f"{value:,}" for value in sorted(values, key=lambda v: v or 0)])
 
 
 def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
@@ -69,13 +74,13 @@ def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
     count = comparison_count(study)
     if study.seeds < least_seeds(count):
         found.append(
-            f"{study.seeds} seed{'s' if study.seeds > 1 else ''} cannot decide {count} "
-            f"comparison{'s' if count > 1 else ''}: at least {least_seeds(count)} are needed (--seeds)"
+            f"{number_of(study.seeds, 'seed')} cannot decide {number_of(count, 'comparison')}: "
+            f"at least {least_seeds(count)} are needed (--seeds)"
         )
     if official is False:
         found.append(
             f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
         )
     if synthetic:
-        found.append(f"{study.data} is synthetic speech, easier than human speech: results may not hold for the latter")
+        found.append(f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it")
     return found
