@@ -129,11 +129,11 @@ def own_study(tiny_study: Callable[..., Study], nets: Path) -> Study:
 def test_a_study_trains_them_and_says_that_they_are_code(
     tiny_study: Callable[..., Study], tiny_data_dir: Path, nets: Path, tmp_path: Path
 ) -> None:
-    heard: list[Message] = []
+    messages: list[Message] = []
     study = own_study(tiny_study, nets)
-    result = api.run(study, tmp_path / "out", machine=Machine(data_dir=tiny_data_dir), listen=heard.append)
+    result = api.run(study, tmp_path / "out", machine=Machine(data_dir=tiny_data_dir), listen=messages.append)
     assert [record.status for record in result.records.runs.values()] == ["done"] * 4
-    assert any(isinstance(message, Note) and "code" in message.text for message in heard)
+    assert any(isinstance(message, Note) and "code" in message.text for message in messages)
     assert any("code" in warning for warning in result.verdict.warnings)
     assert result.plan.arm("mine").parameters == 784 * 6 + 6 + 12 + 6 * 2 + 2
     assert result.plan.arm("mine").flops == 2 * (784 * 6 + 6 * 2)

@@ -169,15 +169,15 @@ def test_the_small_study_is_good() -> None:
 @settings(deadline=None)
 @given(st.dictionaries(st.sampled_from(KEYS) | st.text(), VALUES, max_size=6))
 def test_any_content_is_a_study_or_one_line(content: dict[str, Any]) -> None:
-    said = message(content)
-    assert said is None or (said.startswith("some.toml: ") and said.isprintable())
+    answer = message(content)
+    assert answer is None or (answer.startswith("some.toml: ") and answer.isprintable())
 
 
 @settings(deadline=None)
 @given(st.sampled_from([*Study.model_fields]), VALUES)
 def test_a_good_study_with_one_key_replaced_is_a_study_or_one_line(key: str, value: object) -> None:
-    said = message({**tiny.content(), key: value})
-    assert said is None or (said.startswith("some.toml: ") and said.isprintable())
+    answer = message({**tiny.content(), key: value})
+    assert answer is None or (answer.startswith("some.toml: ") and answer.isprintable())
 
 
 @settings(deadline=None)
@@ -190,5 +190,5 @@ def test_an_entry_with_one_key_replaced_is_a_study_or_one_line(table: str, key: 
         "reported": bad_studies.REPORTED,
     }
     rest = tiny.content().get(table, [])[1:]
-    said = message(tiny.content(**{table: [{**good[table], key: value}, *rest]}))
-    assert said is None or (said.startswith("some.toml: ") and said.isprintable())
+    answer = message(tiny.content(**{table: [{**good[table], key: value}, *rest]}))
+    assert answer is None or (answer.startswith("some.toml: ") and answer.isprintable())

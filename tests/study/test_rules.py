@@ -20,6 +20,10 @@ def test_a_broken_rule_is_one_line_with_file_key_and_remedy(bad: bad_studies.Bad
     bad.check(str(caught.value), "bad.toml")
 
 
+def test_a_quick_option_that_only_some_designs_have_is_allowed() -> None:
+    parsing.validate(Study, tiny.language_content(quick={"build": {"hidden": 8, "heads": 2}}), "good.toml")
+
+
 def test_a_figure_may_be_of_validation_or_training() -> None:
     for metric in ("accuracy", "loss", "val_accuracy", "val_loss", "train_loss", "train_loss_running"):
         parsing.validate(Study, tiny.content(**bad_studies.reported(metric=metric)), "good.toml")
@@ -58,6 +62,9 @@ def test_nan_is_never_within_bounds() -> None:
         ),
         ({"quick": {"build_of": {"three": {}}}}, "quick.build_of", "'three'"),
         ({"quick": {"options": {"windows": 3}}}, "quick.options", "'window'"),
+        ({"quick": {"fixed": {"lrr": 0.1}}}, "quick.fixed", "'lr'"),
+        ({"quick": {"build": {"hiden": 8}}}, "quick.build", "'hidden'"),
+        ({"quick": {"build_of": {"two": {"hidden": 0}}}}, "quick.build_of.two.hidden", "at least 1"),
     ],
 )
 def test_a_broken_rule_of_a_language_study_names_its_key(changes: dict[str, Any], key: str, word: str) -> None:

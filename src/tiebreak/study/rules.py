@@ -109,6 +109,14 @@ def _check_quick(study: Study, task: registry.TaskEntry) -> None:
         _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
     _check_grid("quick.grid", quick.grid or {})
     check_options("quick.options", quick.options, task.options)
+    _check_hypers("quick.fixed", quick.fixed)
+    designs = [design for design in registry.DESIGNS.values() if design.family == task.family]
+    for name in quick.build:  # an option that some arms lack is skipped there, but one that no design has is a mistake
+        _member("quick.build", name, {option for design in designs for option in design.options})
+    for arm in study.arms:
+        if arm.name in quick.build_of and arm.design in registry.DESIGNS:
+            known = registry.DESIGNS[arm.design].options
+            check_options(f"quick.build_of.{arm.name}", quick.build_of[arm.name], known)
 
 
 def _check_comparisons(study: Study, task: registry.TaskEntry) -> None:
@@ -122,7 +130,9 @@ def _check_comparisons(study: Study, task: registry.TaskEntry) -> None:
         if item.metric is not None:
             _member(f"{key}.metric", item.metric, task.metrics)
             if item.metric != study.metric and item.margin is None:
-                raise ValueError(f"{key}.margin: required: the study's margin is not one of {item.metric}")
+                raise ValueError(
+                    f"{key}.margin: required, since the study's margin is for {study.metric}, not for {item.metric}"
+                )
         if item.kind in ("order", "agreement"):
             _check_metrics(key, item.metrics, item.primary, task)
         if item.kind == "setting":
