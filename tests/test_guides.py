@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -121,7 +122,7 @@ def test_a_design_of_the_catalog_needs_three_files(tmp_path: Path) -> None:
 def test_a_new_data_set_is_trained_on(tmp_path: Path) -> None:
     root = copy_with("add-a-data-set", tmp_path)
     random = np.random.default_rng(0)
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for split, size in (("train", 48), ("val", 16), ("test", 16)):
         arrays[f"{split}_images"] = random.integers(0, 256, (size, 28, 28), np.uint8)
         arrays[f"{split}_labels"] = np.arange(size)[:, None] % 2
@@ -162,6 +163,7 @@ def made_by_guides() -> set[str]:
     """Files that the guides create: they exist once a reader has followed them. And the tests they ask for."""
     pages = ("add-a-design", "add-a-data-set", "add-a-task-family")
     made = {block.path for page in pages for block in blocks_of(page) if block.how == "a new file"}
+    made |= {path.removesuffix("/__init__.py") for path in made}  # a new folder
     tests = {re.sub(r"^src/tiebreak/(.*)/(\w+)\.py$", r"tests/\1/test_\2.py", path) for path in made}
     return made | tests | {path.removeprefix("src/tiebreak/") for path in made}
 
@@ -196,6 +198,21 @@ def test_modules_and_names_that_a_page_mentions_exist(page: Path) -> None:
     for mention in set(re.findall(r"\btiebreak\.[a-z_]+[\w.]*\w", page.read_text("utf-8"))):
         if not any(mention.startswith(f"tiebreak.{name}") for name in made):
             assert resolves(mention), mention
+
+
+@every_page
+def test_a_report_is_called_a_report_where_a_page_first_mentions_it(page: Path) -> None:
+    text = page.read_text("utf-8")
+    first = re.search(r"\bR[0-4]\b", text)
+    assert first is None or re.search(r"\b[Rr]eports? $", text[: first.start()]), text[: first.end()].splitlines()[-1]
+
+
+def test_the_glossary_has_every_word_of_the_word_list() -> None:
+    table = (DOCS / "architecture.md").read_text("utf-8").partition("## Words")[2].partition("## Flow")[0]
+    words = {word for row in re.findall(r"^\| ([a-z, ]+) \|", table, re.M) for word in row.split(", ")} - {"word"}
+    assert words > {"task", "design", "arm", "exhibit"}
+    entries = set(re.findall(r"^\*\*([^*]+)\*\*: ", (DOCS / "glossary.md").read_text("utf-8"), re.M))
+    assert words <= entries
 
 
 def resolves(dotted: str) -> bool:
