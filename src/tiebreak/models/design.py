@@ -135,7 +135,7 @@ class Clips:
 
 
 Shape = Images | Sentences | Clips | Words | Graph
-SHAPES: Mapping[str, type[Images] | type[Sentences] | type[Clips] | type[Words] | type[Graph]] = {  # by family
+SHAPES: Mapping[str, type[Shape]] = {  # by family
     "classifier": Images,
     "translator": Sentences,
     "recogniser": Clips,
