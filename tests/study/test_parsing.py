@@ -113,7 +113,7 @@ def test_what_is_not_a_study_in_toml_is_one_line(text: str, line: str) -> None:
 def test_bytes_that_are_not_utf8_are_one_line(tmp_path: Path) -> None:
     path = tmp_path / "latin.toml"
     path.write_bytes(b'question = "caf\xe9"')
-    with pytest.raises(TiebreakError, match=r"latin\.toml: not UTF-8 text \(byte 15\); save the file as UTF-8"):
+    with pytest.raises(TiebreakError, match=r"latin\.toml: .*not UTF-8 text \(byte 15\)"):
         Study.load(str(path))
 
 

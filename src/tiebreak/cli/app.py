@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from tiebreak.cli.data import DataDirOption, data_app
+from tiebreak.cli.data_commands import DataDirOption, data_app
 from tiebreak.errors import TiebreakError
 
 if TYPE_CHECKING:
