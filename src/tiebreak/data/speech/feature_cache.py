@@ -5,6 +5,7 @@
 | NAME-DIGEST.npy        | float16 [all frames, mels]: the features of all clips, one after the other              |
 | NAME-DIGEST.json       | what they were made of and how, where each clip begins, the sha256 of the .npy, and     |
 |                        | what they were normalised by                                                           |
+| NAME-DIGEST.lock       | nothing: held by the process that makes them                                           |
 
 The digest is that of the recipe, so other data or another front end is another file. A cache that is damaged or not
 ours is made again, and a note says so. Normalised features have mean 0 and variance 1 in every band over the frames of
@@ -13,18 +14,17 @@ the training clips.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from tiebreak import files
@@ -88,7 +88,8 @@ def open_bank(
     if isinstance(found, Bank):
         return found
     try:
-        with _alone(recipe.path):
+        recipe.path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(recipe.path.with_suffix(".lock")):  # one process makes the features, the others wait for it
             again = _opened(recipe, len(clips))  # another process may have made it meanwhile
             if isinstance(again, Bank):
                 return again
@@ -125,35 +126,6 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
     if not len(mean) == len(deviation) == (recipe.mels if recipe.normalised else 0):
         return "features without what they were normalised by"
     return Bank(values=values, offsets=offsets, silent=silent, mean=mean, deviation=deviation)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes these features; the others wait for it. The lock file goes when it ends.
-
-    Whoever removes it still holds it, and a lock counts only if its file is still the one at the path: who waited for
-    a file that is gone by now opens the path again. So no two hold locks of different files.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = path.with_suffix(".lock")
-    while True:
-        with lock.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not _is_at(file, lock):
-                continue
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # a file that stays harms nobody
-                    lock.unlink()
-            return
-
-
-def _is_at(file: IO[Any], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
 
 
 def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress | None, workers: int) -> None:
