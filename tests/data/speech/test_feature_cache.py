@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tiebreak.data.speech.espeak import Utterance
-from tiebreak.data.speech.feature_cache import Bank, Recipe, _alone, open_bank
+from tiebreak.data.speech.feature_cache import Bank, Recipe, open_bank
 from tiebreak.data.speech.mel import log_mel
 from tiebreak.errors import TiebreakError
 
@@ -42,7 +40,7 @@ def clips(tmp_path: Path) -> list[Path]:
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in the cache, but for the lock, which is empty and stays."""
+    """What is in the cache besides the lock file."""
     return sorted(path.suffix or path.name for path in folder.iterdir() if path.suffix != ".lock")
 
 
@@ -187,30 +185,6 @@ def test_two_at_once_make_it_once(clips: list[Path]) -> None:
         thread.join()
     assert len(banks) == 4
     assert calls == [(6, 6)]
-
-
-def test_no_two_hold_the_lock_at_once(cache: Path) -> None:
-    """Each opening is a lock of its own, whether in a thread or in a process."""
-    inside, most, entered = 0, 0, 0
-
-    def work() -> None:
-        nonlocal inside, most, entered
-        for _ in range(5):
-            with suppress(TiebreakError), _alone(RECIPE.path):
-                inside += 1
-                most = max(most, inside)
-                time.sleep(0.0005)  # lets the others come and wait
-                entered += 1
-                inside -= 1
-                raise TiebreakError("a clip that is no sound")
-
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert (most, entered) == (1, 30)
-    assert names(cache) == []
 
 
 def test_what_features_were_normalised_by_is_kept_with_them(clips: list[Path]) -> None:

@@ -9,7 +9,7 @@
 | graph          | the neighbours of each node                                                     |
 
 Nodes are numbered as in `graph`: those of allx, then those for testing by ascending number. The 500 nodes after the
-training nodes are for validation.
+training nodes are for validation. Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from tiebreak.data.graphs.graph_parts import Indices, Matrix, Parts
 from tiebreak.data.graphs.unpickle import read_array, read_lists, read_matrix
-from tiebreak.data.text.text_files import read_text
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_text
 from tiebreak.text import printable
 
 VALIDATION = 500

@@ -1,13 +1,13 @@
-"""Arrays and sparse matrices out of pickles that nobody vouches for.
+"""Arrays and sparse matrices from untrusted pickles.
 
-A pickle is a program, and unpickling runs it. Here it runs three times fenced:
+A pickle is a program, and unpickling runs it. Three checks make that safe:
 
 1. The file is small, and its operations are read without being run: only those that build numbers, text, lists, tuples
-   and dictionaries, and that name one of `NAMES`, are let through.
-2. What it names is never imported. In the place of numpy's, scipy's and collections' constructors it gets classes made
-   for this one file, which write down how they were called and do nothing.
-3. What was written down is checked, and only then becomes an array: numpy's and scipy's own `__setstate__`, which
-   believe every word about memory, are not called either.
+   and dictionaries, and that name one of `NAMES`, are accepted.
+2. What it names is never imported. Instead of the constructors of numpy, scipy and collections it gets classes made
+   for this one file, which record how they were called and do nothing else.
+3. What was recorded is checked, and only then becomes an array: the `__setstate__` of numpy and scipy, which trust
+   every claim about memory, are not called either.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tiebreak.data.graphs.graph_parts import Matrix, sparse_rows
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_bytes
 from tiebreak.text import printable
 
 LIMIT_BYTES = 64 << 20  # of one file; Cora's largest has a quarter of a megabyte
@@ -104,12 +105,7 @@ def read_lists(path: Path) -> dict[int, list[int]]:
 
 def _read(path: Path, limit: int = LIMIT_BYTES) -> object:
     where = printable(path)
-    try:
-        if (size := path.stat().st_size) > limit:
-            raise TiebreakError(f"{where}: {size:,} bytes; a pickle of more than {limit:,} is not read")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TiebreakError(f"{where}: cannot be read: {error.strerror}") from None
+    content = read_bytes(path, limit)
     try:
         _check_operations(where, content)
         return _Fenced(io.BytesIO(content), encoding="latin1").load()

@@ -5,8 +5,8 @@
 | FOLDER/{train,val,test}/CLASS/*.png, jpg, jpeg | as the folders say                                 |
 | FOLDER/CLASS/*.png, jpg, jpeg                  | 70/15/15 of every class, by the stream "split"     |
 
-Everything is taken in the order of names, so that results do not depend on the file system. Hidden files, files with
-other suffixes and deeper folders are left alone.
+Everything is read in the order of names, so that results do not depend on the file system. Hidden files, files with
+other suffixes and deeper folders are ignored.
 """
 
 from __future__ import annotations
@@ -91,10 +91,15 @@ def _split_by_class(root: Path, found: Mapping[str, Path]) -> Listing:
                 f"70/15/15; at least {LEAST} are needed, or folders train, val and test of your own"
             )
         count = len(images) * HELD_OUT_PERCENT // 100
-        order = permutation(len(images), stream(0, "split", "folder", printable(name)))
+        order = permutation(len(images), stream(0, "split", "folder", _stream_name(name)))
         for split, part in (("val", order[:count]), ("test", order[count : 2 * count]), ("train", order[2 * count :])):
             files[split].append(tuple(images[index] for index in np.sort(part)))
     return _listing(root, [*found], {split: tuple(lists) for split, lists in files.items()}, "70/15/15 of every class")
+
+
+def _stream_name(name: str) -> str:
+    """A class's name in its stream. Separate from `printable`: rewording what is shown must not move a split."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
 
 
 def _listing(root: Path, names: list[str], files: Mapping[str, tuple[Files, ...]], split_rule: str) -> Listing:
@@ -110,7 +115,7 @@ def _check_same_classes(folder: Path, found: Mapping[str, Path], expected: Mappi
 
 
 def _subfolders(folder: Path) -> dict[str, Path]:
-    """The folders in a folder by name, sorted; hidden ones are left alone."""
+    """The folders in a folder by name, sorted; hidden ones are ignored."""
     entries = _entries(folder)
     found = {path.name: path for path, is_folder in entries if is_folder}
     if not found:

@@ -1,10 +1,11 @@
-"""Features on disk: made once by all cores, kept with a checksum, opened memory-mapped.
+"""Features on disk: made once by all cores, stored with a checksum, opened memory-mapped.
 
 | file in CACHE/features | holds                                                                                  |
 |------------------------|----------------------------------------------------------------------------------------|
 | NAME-DIGEST.npy        | float16 [all frames, mels]: the features of all clips, one after the other              |
 | NAME-DIGEST.json       | what they were made of and how, where each clip begins, the sha256 of the .npy, and     |
 |                        | what they were normalised by                                                           |
+| NAME-DIGEST.lock       | nothing: held by the process that makes them                                           |
 
 The digest is that of the recipe, so other data or another front end is another file. A cache that is damaged or not
 ours is made again, and a note says so. Normalised features have mean 0 and variance 1 in every band over the frames of
@@ -17,7 +18,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -27,7 +27,8 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from tiebreak import files
-from tiebreak.data.fetch import cache_dir, file_checksum
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import cache_dir
 from tiebreak.data.speech import audio, espeak
 from tiebreak.data.speech.espeak import Utterance
 from tiebreak.data.speech.mel import FFT, HOP, MELS, log_mel
@@ -35,7 +36,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.system import cores
 from tiebreak.text import printable
 
-Clip = Path | Utterance  # a sound file, or what eSpeak NG shall say
+Clip = Path | Utterance  # a sound file, or a text for eSpeak NG
 Progress = Callable[[int, int], None]  # clips done, clips in all
 
 VERSION = 2  # of the front end: another number makes all features again
@@ -58,7 +59,7 @@ class Recipe:
 
     @property
     def path(self) -> Path:
-        """Where the features are kept."""
+        """The file that stores the features."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
         return cache_dir() / "features" / f"{self.name}-{digest[:16]}.npy"
 
@@ -88,7 +89,8 @@ def open_bank(
     if isinstance(found, Bank):
         return found
     try:
-        with _alone(recipe.path):
+        recipe.path.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(recipe.path.with_suffix(".lock")):  # one process makes the features, the others wait for it
             again = _opened(recipe, len(clips))  # another process may have made it meanwhile
             if isinstance(again, Bank):
                 return again
@@ -125,14 +127,6 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
     if not len(mean) == len(deviation) == (recipe.mels if recipe.normalised else 0):
         return "features without what they were normalised by"
     return Bank(values=values, offsets=offsets, silent=silent, mean=mean, deviation=deviation)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Only one process at a time makes these features; the others wait for it. The empty lock file stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(path.with_suffix(".lock")):
-        yield
 
 
 def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress | None, workers: int) -> None:

@@ -1,7 +1,7 @@
 """A user's own sentences, spoken by eSpeak NG: a .txt file, UTF-8, a sentence on every line. Empty lines are skipped.
 
-A sentence that is there twice is spoken once: it would be heard in training and asked for in the test. Capitals make
-no difference, since transcripts have none. The rest is as with a user's own recordings: 80/10/10 by the same rule,
+A repeated sentence is spoken once: otherwise it could be in training and test. Case is ignored, since transcripts are
+lower case. The rest is as with a user's own recordings: 80/10/10 by the same rule,
 16 kHz, features normalised by the training clips.
 """
 
@@ -15,10 +15,10 @@ from tiebreak.data.sources import SPOKEN
 from tiebreak.data.speech import espeak
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.speech.spoken_numbers import spoken_checksum
-from tiebreak.data.speech.transcripts import LEAST, RATE, split_own
+from tiebreak.data.speech.transcripts import RATE, split_utterances
 from tiebreak.data.splits import SPLITS
-from tiebreak.data.text.text_files import read_text
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_text
 from tiebreak.text import printable
 
 SUFFIX = ".txt"
@@ -32,16 +32,11 @@ def load_sentences(path: Path, name: str) -> SpeechData:
     """The sentences of a file, split; they are spoken when features are asked for."""
     lines = _read(path)
     once = {text.lower(): (number, text) for number, text in reversed(lines)}  # the first of each stays
-    if len(once) < LEAST:
-        raise TiebreakError(
-            f"{printable(path)}: different sentences: {len(once)}, too few to be split 80/10/10; at least {LEAST} are "
-            "needed, one a line"
-        )
-    splits = split_own(sorted(once.values()))
+    splits = split_utterances(sorted(once.values()), f"{printable(path)}: different sentences, one a line")
     clips = {split: tuple(espeak.plain(text) for _, text in splits[split]) for split in SPLITS}
-    told = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than people's"]
+    notes = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than recordings"]
     if again := len(lines) - len(once):
-        told.append(f"sentences left out, being the same again but for capitals and blanks: {again:,}")
+        notes.append(f"repeated sentences dropped (same but for case and blanks): {again:,}")
     return SpeechData(
         name=name,
         cache_name="own",
@@ -54,7 +49,7 @@ def load_sentences(path: Path, name: str) -> SpeechData:
         licence=f"sentences: your own; {SPOKEN.licence}",
         citation=SPOKEN.citation,
         split_rule="80/10/10",
-        told=tuple(told),
+        reading_notes=tuple(notes),
     )
 
 
@@ -73,7 +68,7 @@ def _wrong(text: str) -> str:
         return f"{len(text):,} characters; at most {LONGEST} are spoken as one clip: write one sentence a line"
     for character in text:
         if unicodedata.category(character) == "Cc":  # eSpeak NG would take some for commands
-            return f"a control character, {character!a}, which nobody can say: remove it"
+            return f"a control character, {character!a}, which cannot be spoken: remove it"
     if not any(character.isalpha() or character in digits for character in text):
-        return f"{printable(text)!r} has no letter and no digit, so there is nothing to say: remove the line"
+        return f"{printable(text)!r} has no letter and no digit, so there is nothing to speak: remove the line"
     return ""
