@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import grad, jacrev, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers import attention, taylor, taylor_forms
-from tiebreak.layers.taylor import attend, attention_kind, feature_size, features, init_state, step
+from tiebreak.layers.taylor import attend, feature_size, features, init_state, step
 
 CAUSAL = {True: ("auto", "naive", "chunked", "recurrent"), False: ("auto", "naive", "parallel")}
 
@@ -347,32 +347,6 @@ def test_tables_survive_fake_tensors(causal: bool) -> None:
     assert torch.equal(attend(q, k, v, terms=5, causal=causal), attend(q, k, v, terms=5, causal=causal))
     traced = make_fx(lambda q: attend(q, k, v, causal=causal), tracing_mode="fake", _allow_non_fake_inputs=True)(q)
     assert torch.allclose(traced(q), attend(q, k, v, causal=causal), atol=1e-12)
-
-
-class Design(nn.Module):
-    """A design that is told which attention to use."""
-
-    def __init__(self, kind: str) -> None:
-        super().__init__()
-        self.attend = attention_kind(kind)
-
-    def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        return self.attend(x, x, x, mask=real.unsqueeze(-2), causal=True, scale=None)
-
-
-def test_a_design_takes_softmax_or_taylor() -> None:
-    x, real = torch.randn(2, 9, 4) / 4, torch.rand(2, 9) < 0.7
-    softmax, by_taylor = (Design(kind)(x, real) for kind in ("softmax", "taylor"))
-    assert torch.allclose(softmax, by_taylor, atol=0.01)
-    assert attention_kind("softmax") is attention.attend
-    x4 = x.view(2, 3, 3, 4)
-    mask = torch.rand(3) < 0.7
-    expected = attend(x4, x4, x4, mask=mask)
-    assert torch.equal(attention_kind("taylor")(x4, x4, x4, mask=mask, causal=False, scale=None), expected)
-    with pytest.raises(TiebreakError, match=r"over keys only, not one of \(3, 3\)"):
-        attention_kind("taylor")(x4, x4, x4, mask=torch.ones(3, 3, dtype=torch.bool), causal=False, scale=None)
-    with pytest.raises(TiebreakError, match="attention 'tayler' is unknown; did you mean 'taylor'"):
-        attention_kind("tayler")
 
 
 BAD: list[tuple[Callable[[], object], str]] = [

@@ -19,6 +19,7 @@ from tiebreak.data.images.image_files import Form
 from tiebreak.models.design import Images
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_cross_entropy, smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
@@ -82,11 +83,8 @@ class Classify:
         """The weighted mean of -log p(label), with label smoothing where the run has it."""
         logits = network(batch["images"])
         if "label_smoothing" not in hypers:
-            return torch.dot(weights, F.cross_entropy(logits, batch["labels"], reduction="none"))
-        minus_log_p = -F.log_softmax(logits, dim=1)
-        share = hypers["label_smoothing"]
-        picked = minus_log_p.gather(1, batch["labels"][:, None])[:, 0]
-        return torch.dot(weights, (1 - share) * picked + share * minus_log_p.mean(dim=1))
+            return torch.dot(weights, smoothed_cross_entropy(logits, batch["labels"], None))
+        return torch.dot(weights, smoothed_nll(logits, batch["labels"], hypers["label_smoothing"]))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
         """Whether each image is classified correctly, its loss, and the class it is taken for."""

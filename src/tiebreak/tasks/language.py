@@ -31,6 +31,7 @@ from tiebreak.models.design import Words
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_cross_entropy
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
@@ -104,12 +105,7 @@ class Language:
         return {"loss": (each * real).sum(dim=(1, 2)), "tokens": real.sum(dim=(1, 2))}
 
     def _minus_log_p(self, network: Network, batch: Split, hypers: Hypers) -> Tensor:
-        logits, wanted = network(batch["inputs"]), batch["targets"]
-        each = F.cross_entropy(logits.flatten(0, -2), wanted.flatten(), reduction="none")
-        if "label_smoothing" in hypers:
-            share, rows = hypers["label_smoothing"], logits.flatten(0, -2)
-            each = (1 - share) * each + share * (rows.logsumexp(dim=-1) - rows.mean(dim=-1))
-        return each.view(wanted.shape)
+        return smoothed_cross_entropy(network(batch["inputs"]), batch["targets"], hypers.get("label_smoothing"))
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """Loss and perplexity of the whole text; those of each window are kept."""

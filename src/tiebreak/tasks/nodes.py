@@ -29,6 +29,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Graph
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 from tiebreak.text import printable
 
@@ -83,11 +84,7 @@ class Nodes:
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The weighted mean of each example's mean of -log p(label), with label smoothing where the run has it."""
-        minus_log_p = -F.log_softmax(_logits(network, batch), dim=-1)
-        each = minus_log_p.gather(-1, batch["labels"].unsqueeze(-1)).squeeze(-1)
-        if "label_smoothing" in hypers:
-            share = hypers["label_smoothing"]
-            each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
+        each = smoothed_nll(_logits(network, batch), batch["labels"], hypers.get("label_smoothing"))
         return torch.dot(weights, each.mean(dim=1))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:

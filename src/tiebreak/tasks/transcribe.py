@@ -33,6 +33,7 @@ from tiebreak.models.design import Clips
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import audio_input, similarity, transcribe_exhibits
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 
 MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
@@ -88,7 +89,7 @@ class Transcribe:
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p(symbol), with label smoothing where the run has it."""
         each, counted = self._surprise(network, batch, hypers.get("label_smoothing"))
-        return torch.dot(weights, (each * counted).sum(dim=1)) / torch.dot(weights, counted.sum(dim=1))
+        return masked_mean(each, counted, weights)
 
     def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each transcript, of how many symbols, the transcript, and what was written."""
@@ -164,10 +165,7 @@ class Transcribe:
     def _surprise(self, network: Network, batch: Split, smoothing: Tensor | float | None) -> tuple[Tensor, Tensor]:
         """-log p of each symbol [B, length], smoothed, and whether it counts, as 0 or 1."""
         features, *frames = _heard_of(batch)
-        minus_log_p = -F.log_softmax(network(features, batch["inputs"], *frames), dim=-1)
-        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
-        if smoothing is not None:
-            each = (1 - smoothing) * each + smoothing * minus_log_p.mean(dim=-1)
+        each = smoothed_nll(network(features, batch["inputs"], *frames), batch["targets"], smoothing)
         if self.options.get("count_padding", False):
             return each, torch.ones_like(each)
         return each, (batch["targets"] != PAD).to(each.dtype)

@@ -22,6 +22,7 @@ from tiebreak.models.design import END, PADDING, START, Sentences
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
@@ -77,13 +78,9 @@ class Translate:
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p(symbol) over the real symbols of the batch, with label smoothing where the run has it."""
-        minus_log_p = -F.log_softmax(network(batch["source"], batch["inputs"]), dim=-1)
-        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
-        if "label_smoothing" in hypers:
-            share = hypers["label_smoothing"]
-            each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
-        real = (batch["targets"] != PADDING).to(each.dtype)
-        return torch.dot(weights, (each * real).sum(dim=1)) / torch.dot(weights, real.sum(dim=1))
+        logits = network(batch["source"], batch["inputs"])
+        each = smoothed_nll(logits, batch["targets"], hypers.get("label_smoothing"))
+        return masked_mean(each, (batch["targets"] != PADDING).to(each.dtype), weights)
 
     def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each sentence's symbols, how many these are, the sentence, and what was written."""
