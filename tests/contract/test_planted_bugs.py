@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import test_designs
+import test_design_outputs
 import torch
 from torch import Tensor
 
@@ -33,8 +33,8 @@ class DeafLstm(SpeechLstm):
 @pytest.mark.parametrize("deaf", [DeafAttention, DeafLstm])
 def test_a_decoder_that_does_not_see_the_encoder_is_caught(deaf: type[SpeechAttention] | type[SpeechLstm]) -> None:
     name = "speech-attention" if deaf is DeafAttention else "speech-lstm"
-    test_designs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
+    test_design_outputs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
     with pytest.raises(AssertionError):
-        test_designs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=deaf))
+        test_design_outputs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=deaf))
     with pytest.raises(AssertionError):
-        test_designs.test_a_plan_would_find_that_it_uses_its_input(replace(catalog.DESIGNS[name], build=deaf))
+        test_design_outputs.test_a_plan_would_find_that_it_uses_its_input(replace(catalog.DESIGNS[name], build=deaf))

@@ -97,18 +97,6 @@ def test_step_by_step_is_the_whole(design: Kind, told: bool) -> None:
 
 
 @every
-def test_the_future_is_not_seen(design: Kind) -> None:
-    network = made(design)
-    features, tokens, frames = example()
-    other = tokens.clone()
-    other[:, 5:] = (other[:, 5:] + 1) % SHAPE.symbols
-    with torch.no_grad():
-        one, two = network(features, tokens, frames), network(features, other, frames)
-    torch.testing.assert_close(one[:, :5], two[:, :5], rtol=1e-12, atol=1e-13)
-    assert not torch.allclose(one[:, 5:], two[:, 5:])
-
-
-@every
 @pytest.mark.parametrize("strides", [1, 2])
 def test_padding_changes_nothing_however_much_there_is_and_whatever_is_in_it(design: Kind, strides: int) -> None:
     network = made(design, strides)

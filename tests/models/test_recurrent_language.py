@@ -81,27 +81,6 @@ def test_windows_read_one_after_the_other_are_the_text_read_at_once(design: type
         carry_on(network)
 
 
-@pytest.mark.parametrize("design", [*RECURRENT, Transformer, TaylorTransformer])
-def test_steps_say_what_the_whole_window_says(design: type[nn.Module]) -> None:
-    network: nn.Module = small(design)
-    text = tokens(1, 3, 5)
-    whole = network(text)[0]
-    state = network.begin(3)  # type: ignore[operator]
-    for t in range(5):
-        logits, state = network.step(text[0, :, t], state)  # type: ignore[operator]
-        torch.testing.assert_close(logits, whole[:, t])
-
-
-@pytest.mark.parametrize("design", [*RECURRENT, Transformer, TaylorTransformer])
-def test_no_word_sees_what_comes_after_it(design: type[nn.Module]) -> None:
-    network = small(design)
-    text = tokens(1, 3, 5)
-    other = text.clone()
-    other[..., 3:] = (other[..., 3:] + 1) % SMALL.words
-    torch.testing.assert_close(network(text)[:, :, :3], network(other)[:, :, :3])
-    assert not torch.equal(network(text)[:, :, 3:], network(other)[:, :, 3:])
-
-
 @pytest.mark.parametrize("design", [Transformer, TaylorTransformer])
 def test_a_transformer_writes_from_its_last_window_only(design: type[nn.Module]) -> None:
     network: nn.Module = small(design)

@@ -58,30 +58,6 @@ def test_padding_never_changes_an_output(name: str) -> None:
             torch.testing.assert_close(alone[0], logits[row], rtol=1e-10, atol=1e-12)
 
 
-@every_translator
-def test_step_by_step_gives_what_the_whole_target_gives_at_once(name: str) -> None:
-    translator = network(name)
-    source, target = sentences()
-    with torch.no_grad():
-        logits = translator(source, target)
-        state = translator.encode(source)  # type: ignore[operator]
-        for place in range(target.shape[1]):
-            now, state = translator.step(target[:, place], state)  # type: ignore[operator]
-            torch.testing.assert_close(now, logits[:, place], rtol=1e-10, atol=1e-12)
-
-
-@every_translator
-def test_a_symbol_depends_on_those_before_it_only(name: str) -> None:
-    translator = network(name)
-    source, target = sentences()
-    changed = target.clone()
-    changed[:, 4] = (target[:, 4] - 3) % 30 + 4
-    with torch.no_grad():
-        before, after = translator(source, target), translator(source, changed)
-    torch.testing.assert_close(before[:, :4], after[:, :4], rtol=0, atol=0)
-    assert not torch.equal(before[:, 4], after[:, 4])
-
-
 @pytest.mark.parametrize("name", ["translator-plain", "translator-attention", "translator-taylor"])
 def test_masked_cells_are_packed_sequences_in_outputs_and_gradients(name: str) -> None:
     packed, masked = network(name), network(name)
