@@ -30,7 +30,7 @@ from tiebreak import catalog
 from tiebreak.cost import measure
 from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Design
-from tiebreak.models.fusibility import why_not
+from tiebreak.models.fusibility import fusion_obstacle
 from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
 from tiebreak.study.registry import Option, Scalar
@@ -145,7 +145,7 @@ def test_can_be_copied_saved_and_loaded(design: Design) -> None:
 @every_design
 def test_its_runs_can_be_fused(design: Design) -> None:
     network, shape = build(design, number=1)
-    assert why_not(network, shape) == ""
+    assert fusion_obstacle(network, shape) == ""
 
 
 @every_design

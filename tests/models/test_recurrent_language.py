@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.layers.buffer_updates import take_buffer_updates
 from tiebreak.layers.carry import carry_on
 from tiebreak.models.design import Words
 from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
@@ -53,7 +53,7 @@ def test_the_rnn_is_the_formula_of_the_report() -> None:
         e = network.embedding.weight[text[0, :, t]]
         h = torch.sigmoid(h @ network.recur + e @ network.enter + network.bias_state)
         torch.testing.assert_close(found[:, t], h @ network.leave + network.bias_words)
-    torch.testing.assert_close(fresh_buffers(network)["carry.state"], h)
+    torch.testing.assert_close(take_buffer_updates(network)["carry.state"], h)
 
 
 def test_the_rnn_starts_as_the_report_says() -> None:
@@ -116,7 +116,7 @@ def test_an_lstm_of_several_layers_is_that_of_torch() -> None:
     text = tokens(1, 3, 5)
     outputs, (last, memory) = reference(network.embedding(text[0]))
     torch.testing.assert_close(network(text)[0], F.linear(outputs, network.leave, network.bias))  # type: ignore[arg-type]
-    fresh = fresh_buffers(network)
+    fresh = take_buffer_updates(network)
     torch.testing.assert_close(fresh["output.state"], last)
     torch.testing.assert_close(fresh["memory.state"], memory)
 

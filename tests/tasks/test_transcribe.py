@@ -31,7 +31,7 @@ from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
 from tiebreak.study.schema import Study
 from tiebreak.tasks import similarity
-from tiebreak.tasks.audio_input import pace
+from tiebreak.tasks.audio_input import real_time_factor
 from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.transcribe import Transcribe
 
@@ -232,7 +232,7 @@ def test_features_that_came_ready_made_cannot_be_used_on_sound(tmp_path: Path) -
     vocabulary = TASK.with_options(OPTIONS).vocabulary(data())
     assert vocabulary == {"symbols": tuple(SYMBOLS)}
     known = TrainedOn(shape=TASK.with_options(OPTIONS).shape(data()), vocabulary=vocabulary, options=OPTIONS)
-    with pytest.raises(TiebreakError, match="came ready-made"):
+    with pytest.raises(TiebreakError, match="ready-made"):
         TASK.answer(network(), str(tmp_path / "a.wav"), known, {"beam": 1})
 
 
@@ -270,10 +270,10 @@ def test_a_sound_file_is_heard_as_in_training(spoken: tuple[Path, Path]) -> None
     result = api.open_result(out)
     task, options = TASK.with_options(OPTIONS), OPTIONS
     loaded = task.load("./speech", speech.parent)
-    from tiebreak.tasks.audio_input import hear
+    from tiebreak.tasks.audio_input import read_features
 
     for index in range(5):
-        heard = hear(speech / "test" / f"{index}.wav", result.plan.data.vocabulary)
+        heard = read_features(speech / "test" / f"{index}.wav", result.plan.data.vocabulary)
         place = loaded.utterances["test"].index(f"test/{index}.wav")
         np.testing.assert_array_equal(heard.features, loaded.features("test", place).astype(np.float32))
         assert heard.note == ""
@@ -314,7 +314,7 @@ def test_the_clock_runs_while_the_sound_is_read(spoken: tuple[Path, Path], monke
     ],
 )
 def test_times_are_plain_decimals(spent: float, seconds: float, told: str) -> None:
-    assert pace(spent, seconds) == told
+    assert real_time_factor(spent, seconds) == told
 
 
 @pytest.mark.parametrize("given", ["", "  "])

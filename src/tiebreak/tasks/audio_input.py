@@ -1,4 +1,4 @@
-"""Sound from outside as a trained recogniser knows it: what a results folder has to remember, and how it is used."""
+"""Features of a user's sound file, computed as for training, from settings that the results folder stores."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
 
 
-class Heard(NamedTuple):
-    """Features [frames, mels] of a sound, how many seconds it lasts, and what was done to it."""
+class AudioFeatures(NamedTuple):
+    """Features [frames, mels] of a sound, its length in seconds, and a note on what was done to it."""
 
     features: NDArray[np.float32]
     seconds: float
     note: str
 
 
-def remembered(data: SpeechData) -> dict[str, tuple[str, ...]]:
-    """What it takes to hear as in training: both rates, the number of bands, and what bands were normalised by.
+def feature_settings(data: SpeechData) -> dict[str, tuple[str, ...]]:
+    """The settings of training: both sample rates, the number of bands, and the mean and deviation of each band.
 
-    Numbers are written so that reading them back gives the very same. No `rates`: the features came ready-made.
+    Numbers are written as `repr`, so that reading them back is exact. No `rates`: the features came ready-made.
     """
     if not data.clips:
         return {}
@@ -39,11 +39,11 @@ def remembered(data: SpeechData) -> dict[str, tuple[str, ...]]:
     }
 
 
-def hear(path: Path, vocabulary: Mapping[str, tuple[str, ...]]) -> Heard:
+def read_features(path: Path, vocabulary: Mapping[str, tuple[str, ...]]) -> AudioFeatures:
     """The features of a WAV or FLAC file."""
     if "rates" not in vocabulary:
         raise TiebreakError(
-            f"{printable(path)}: this network was trained on features that came ready-made, and hears no sound"
+            f"{printable(path)}: this network was trained on ready-made features and cannot read sound files"
         )
     rate, filter_rate, mels = map(int, vocabulary["rates"])
     sound = audio.read_audio(path)
@@ -57,11 +57,11 @@ def hear(path: Path, vocabulary: Mapping[str, tuple[str, ...]]) -> Heard:
         features = ((features - mean) / deviation).astype(np.float16)
     notes = [f"resampled from {sound.rate:,} to {rate:,} samples a second"] if sound.rate != rate else []
     notes += [] if samples.any() else ["silence"]
-    return Heard(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))
+    return AudioFeatures(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))
 
 
-def pace(spent: float, seconds: float) -> str:
-    """How long it took to hear and write, in seconds, compared with the sound."""
+def real_time_factor(spent: float, seconds: float) -> str:
+    """The time spent and the length of the sound, both in seconds, and their quotient, as text."""
     return f"{_plain(spent)} s for {_plain(seconds)} s of sound: real-time factor {_plain(spent / seconds)}"
 
 
