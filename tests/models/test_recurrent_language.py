@@ -11,7 +11,6 @@ from tiebreak.layers.buffer_updates import take_buffer_updates
 from tiebreak.layers.carry import carry_on
 from tiebreak.models.design import Words
 from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
-from tiebreak.models.transformer_language import TaylorTransformer, Transformer
 
 SMALL = Words(words=11, streams=3, window=5)
 RECURRENT = [RnnSigmoid, RnnTanh, LstmLanguage]
@@ -23,8 +22,7 @@ def parameters(network: nn.Module) -> int:
 
 def small(design: type[nn.Module], shape: Words = SMALL) -> nn.Module:
     torch.manual_seed(0)
-    sizes = {"width": 8, "heads": 2} if issubclass(design, Transformer) else {"embedding": 4, "hidden": 6}
-    return design(shape, **sizes).eval().double()
+    return design(shape, embedding=4, hidden=6).eval().double()
 
 
 def tokens(*shape: int) -> Tensor:
@@ -81,15 +79,6 @@ def test_windows_read_one_after_the_other_are_the_text_read_at_once(design: type
         carry_on(network)
 
 
-@pytest.mark.parametrize("design", [Transformer, TaylorTransformer])
-def test_a_transformer_writes_from_its_last_window_only(design: type[nn.Module]) -> None:
-    network: nn.Module = small(design)
-    text, state = tokens(1, 9), network.begin(1)  # type: ignore[operator]
-    for t in range(9):
-        logits, state = network.step(text[:, t], state)  # type: ignore[operator]
-    torch.testing.assert_close(logits[0], network(text[None, :, 4:])[0, 0, -1])
-
-
 def test_a_tied_lstm_writes_with_its_embedding_and_has_that_many_parameters_less() -> None:
     shape = Words(words=50, streams=2, window=3)
     free, tied = LstmLanguage(shape, 8, 8), LstmLanguage(shape, 8, 8, tied=True)
@@ -119,8 +108,3 @@ def test_an_lstm_of_several_layers_is_that_of_torch() -> None:
     fresh = take_buffer_updates(network)
     torch.testing.assert_close(fresh["output.state"], last)
     torch.testing.assert_close(fresh["memory.state"], memory)
-
-
-def test_a_width_without_halves_is_refused() -> None:
-    with pytest.raises(TiebreakError, match="use an even one"):
-        Transformer(SMALL, width=9, heads=3)

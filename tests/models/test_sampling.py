@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
@@ -73,3 +75,31 @@ def test_a_seed_repeats_and_the_global_generator_is_left_alone() -> None:
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(before, torch.get_rng_state())
+
+
+def probabilities_naive(logits: list[float], sampling: Sampling) -> list[float]:
+    """One token after the other, the likeliest first: the reference."""
+    weights = [math.exp(logit / sampling.temperature) for logit in logits]
+    chances = [weight / sum(weights) for weight in weights]
+    ranked = sorted(range(len(logits)), key=lambda token: -logits[token])  # stable: of equal ones the first
+    kept: list[int] = []
+    for token in ranked[: sampling.top_k or len(ranked)]:
+        if kept and sum(chances[each] for each in kept) >= sampling.top_p:
+            break
+        kept.append(token)
+    total = sum(chances[each] for each in kept)
+    return [chances[token] / total if token in kept else 0.0 for token in range(len(logits))]
+
+
+@given(
+    st.lists(st.floats(-4, 4), min_size=1, max_size=7),
+    st.sampled_from([0.5, 1.0, 2.0]),
+    st.integers(0, 8),
+    st.sampled_from([0.0, 0.31, 0.77, 1.0]),
+)
+def test_probabilities_are_those_of_sorting_by_hand(
+    logits: list[float], temperature: float, top_k: int, top_p: float
+) -> None:
+    sampling = Sampling(temperature=temperature, top_k=top_k, top_p=top_p)
+    found = probabilities(torch.tensor([logits], dtype=torch.float64), sampling)[0]
+    assert found.tolist() == pytest.approx(probabilities_naive(logits, sampling), abs=1e-9)

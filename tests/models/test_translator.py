@@ -9,7 +9,7 @@ from torch import Tensor
 from tiebreak import catalog
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import PADDING, START, Sentences
-from tiebreak.models.translator import TaylorBilinear, TranslatorAttention
+from tiebreak.models.translator import TaylorBilinear, Translator
 from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
 
@@ -85,10 +85,11 @@ def test_the_output_layer_is_the_embedding() -> None:
 @pytest.mark.parametrize("name", ["translator-attention", "translator-taylor"])
 def test_looks_are_shares_of_what_is_real(name: str) -> None:
     translator = network(name)
-    assert isinstance(translator, TranslatorAttention)
+    assert isinstance(translator, Translator)
     source, target = sentences()
     with torch.no_grad():
         looks = translator.attention_weights(source, target)
+    assert looks is not None
     assert looks.shape == (4, 7, 12)
     torch.testing.assert_close(looks.sum(dim=-1), torch.ones(4, 7, dtype=torch.float64))
     assert (looks.masked_select((source == PADDING)[:, None].expand_as(looks)) == 0).all()
@@ -101,3 +102,8 @@ def test_the_shown_taylor_weights_are_those_that_make_the_context() -> None:
     out, weights = layer(query, memory, mask)
     expected = torch.tanh(layer.output(torch.cat([query, weights @ memory], dim=-1)))
     torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-12)
+    leaves = list(layer.parameters())
+    for one, other in zip(
+        *(torch.autograd.grad(each.sin().sum(), leaves, retain_graph=True) for each in (out, expected)), strict=True
+    ):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-11)
