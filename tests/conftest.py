@@ -2,43 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from support import tiny
-from tiebreak import catalog
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 
 pytest_plugins = ["support.cli_fixtures"]
 
-# Which of the many parity tests run every time: every design has its fifty steps, its single steps and its outcomes
-# compared. What costs most runs for all classifiers and for a few others, which have the layers of the rest: jobs from
-# start to end and company for JOBS, further update rules for RULES. Elsewhere it is slow: `make slow-test`.
-JOBS, RULES = {"speech-lstm", "rnn-sigmoid", "gcn"}, {"rnn-sigmoid", "gcn"}
-COSTLY = (
-    "test_a_runs_numbers_do_not_depend_on_its_company",
-    "test_a_job_continued_from_its_checkpoints_is_the_job_without_interruption",
-    "test_a_run_that_diverges_in_a_job_is_told_and_the_others_end_as_without_it",
-)
-OFTEN = "adam"
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the costliest as slow."""
-    for item in items:
-        if not isinstance(item, pytest.Function) or "test_fused_equals_loop" not in item.nodeid:
-            continue
-        given = item.callspec.params if hasattr(item, "callspec") else {}
-        name = str(given.get("design", given.get("name", "")))
-        if name not in catalog.DESIGNS or catalog.DESIGNS[name].family == "classifier":
-            continue
-        costly, rule = item.originalname in COSTLY, given.get("rule", OFTEN)
-        if (costly and name not in JOBS) or (rule != OFTEN and name not in RULES):
-            item.add_marker(pytest.mark.slow)
+if TYPE_CHECKING:
+    from tiebreak.models.design import Design
 
 
 @pytest.fixture(scope="session")
@@ -63,3 +40,44 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("TIEBREAK_DATA", raising=False)
     return tmp_path / "cache"
+
+
+# for the parity tests in tests/contract
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """One thread, as in a worker: what is equal bit for bit is so with one."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def save_every_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint after every epoch, however long it takes."""
+    from tiebreak.train import trainer
+
+    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)
+
+
+@pytest.fixture
+def design(name: str, tmp_path: Path) -> Design:
+    """The design that a test is parametrised with by name."""
+    from support.twins import find
+
+    return find(name, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def family_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for --data-dir with a small data set of every family."""
+    from support.families import FAMILIES
+
+    folder = tmp_path_factory.mktemp("family-data")
+    for family in FAMILIES.values():
+        family.write_data(folder)
+    return folder

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from test_fused_equals_loop import ends, numbers, saved_in
 from torch import Tensor
 
 from support.families import FAMILIES, floats, task_of
+from support.fused_jobs import ends, job_of, numbers, saved_in, train_job
 from support.twins import apart, begin, find, make_run, planned, silent, tensors
 from tiebreak.drive import worker
-from tiebreak.drive.messages import EpochDone, Job, Message, RunEnded
+from tiebreak.drive.messages import EpochDone, Message, RunEnded
 from tiebreak.models.design import Design
-from tiebreak.plan.runs import Run
-from tiebreak.results.record import CheckpointRecord, Strategy
-from tiebreak.train import trainer
+from tiebreak.results.record import Strategy
+from tiebreak.train import checkpoint
 from tiebreak.train.run_group import make_group
 
 RULES: dict[str, dict[str, Any]] = {
@@ -30,13 +27,7 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr(trainer, "SAVE_SHARE", 1e9)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread", "save_every_epoch")
 
 
 def text(seed: int, windows: int = 7) -> dict[str, Tensor]:
@@ -81,23 +72,6 @@ def test_what_is_carried_matters_and_evaluation_leaves_it_alone(name: str, tmp_p
     assert first[0][0]["loss"] != pytest.approx(trainer.evaluate(turned)[0][0]["loss"], rel=1e-9)
 
 
-def job_of(
-    runs: list[Run], folder: Path, data: Path, strategy: Strategy, saved: dict[str, list[CheckpointRecord]]
-) -> Job:
-    return Job(
-        runs=tuple(run.model_dump(mode="json") for run in runs),
-        folder=str(folder),
-        data_dir=str(data),
-        device="cpu",
-        strategy=strategy,
-        checkpoints=tuple(tuple(saved.get(run.identity, ())) for run in runs),
-    )
-
-
-def do(job: Job, messages: int | None = None) -> list[Message]:
-    return list(itertools.islice(worker.train(job, lambda message: None), messages))
-
-
 @pytest.mark.parametrize("strategy", ["loop", "fused"])
 def test_a_job_whose_evaluation_trains_goes_on_as_if_it_had_not_been_interrupted(
     strategy: Strategy, tmp_path: Path
@@ -111,11 +85,11 @@ def test_a_job_whose_evaluation_trains_goes_on_as_if_it_had_not_been_interrupted
         "seeds": 2,
     }
     runs, _ = planned("rnn-sigmoid", tmp_path, tmp_path, **more)
-    whole = do(job_of(runs, tmp_path / "whole", tmp_path, strategy, {}))
+    whole = train_job(job_of(runs, None, tmp_path / "whole", tmp_path, strategy=strategy))
     assert set(ends(whole).values()) == {"done"}
     for count in (2, 3 if strategy == "fused" else 6):  # in the middle, and when only the test pass is missing
-        parts = do(job_of(runs, tmp_path / f"parts{count}", tmp_path, strategy, {}), count)
-        rest = do(job_of(runs, tmp_path / f"parts{count}", tmp_path, strategy, saved_in(parts)))
+        parts = train_job(job_of(runs, None, tmp_path / f"parts{count}", tmp_path, strategy=strategy), count)
+        rest = train_job(job_of(runs, None, tmp_path / f"parts{count}", tmp_path, saved_in(parts), strategy=strategy))
         assert numbers(parts) | numbers(rest) == numbers(whole)
 
 
@@ -127,7 +101,7 @@ def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tm
     for trains in (False, True):
         more = {"options": {**family.options, "evaluation_trains": trains}, "seeds": 1}
         runs, _ = planned("rnn-tanh", tmp_path, tmp_path, **more)
-        found[trains] = do(job_of(runs, tmp_path / str(trains), tmp_path, "loop", {}))
+        found[trains] = train_job(job_of(runs, None, tmp_path / str(trains), tmp_path, strategy="loop"))
     first, second = (
         [message.records[0].metrics["train_loss"] for message in found[trains] if isinstance(message, EpochDone)]
         for trains in (False, True)
@@ -136,9 +110,7 @@ def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tm
     assert first[1] != second[1]
     (end,) = [message for message in found[True] if isinstance(message, RunEnded)]
     last = saved_in(found[True])[runs[0].identity][0]
-    again = make_group(job_of(runs, tmp_path / "True", tmp_path, "loop", {}))
-    from tiebreak.train import checkpoint
-
+    again = make_group(job_of(runs, None, tmp_path / "True", tmp_path, strategy="loop"))
     checkpoint.restore(tmp_path / "True", last, again.states[0])
     state = again.states[0]
     steps = task_of(find("rnn-tanh", tmp_path)).sizes(again.data, runs[0].options)

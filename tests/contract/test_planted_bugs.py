@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-import test_designs
+import test_design_outputs
 import torch
 from torch import Tensor
 
@@ -13,28 +13,28 @@ from tiebreak import catalog
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, State
 
 
-class DeafAttention(SpeechAttention):
-    """Its decoder does not see what the encoder heard."""
+class IgnoresMemory(SpeechAttention):
+    """Its decoder gets zeros instead of the encoder's memory."""
 
     def encode(self, features: Tensor, frames: Tensor | None = None) -> State:
-        """A memory of nothing."""
+        """Keys and values of zeros."""
         state = super().encode(features, frames)
         return {**state, "keys": torch.zeros_like(state["keys"]), "values": torch.zeros_like(state["values"])}
 
 
-class DeafLstm(SpeechLstm):
-    """It looks at what was heard and forgets it."""
+class DropsCrossAttention(SpeechLstm):
+    """It computes cross-attention and drops the result."""
 
     def _logits(self, queries: Tensor, state: State) -> Tensor:
         super()._logits(queries, state)
         return self.output(self.norm(queries))  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("deaf", [DeafAttention, DeafLstm])
-def test_a_decoder_that_does_not_see_the_encoder_is_caught(deaf: type[SpeechAttention] | type[SpeechLstm]) -> None:
-    name = "speech-attention" if deaf is DeafAttention else "speech-lstm"
-    test_designs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
+@pytest.mark.parametrize("broken", [IgnoresMemory, DropsCrossAttention])
+def test_a_decoder_that_does_not_see_the_encoder_is_caught(broken: type[SpeechAttention] | type[SpeechLstm]) -> None:
+    name = "speech-attention" if broken is IgnoresMemory else "speech-lstm"
+    test_design_outputs.test_the_loss_depends_on_the_input(catalog.DESIGNS[name])
     with pytest.raises(AssertionError):
-        test_designs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=deaf))
+        test_design_outputs.test_the_loss_depends_on_the_input(replace(catalog.DESIGNS[name], build=broken))
     with pytest.raises(AssertionError):
-        test_designs.test_a_plan_would_find_that_it_uses_its_input(replace(catalog.DESIGNS[name], build=deaf))
+        test_design_outputs.test_a_plan_would_find_that_it_uses_its_input(replace(catalog.DESIGNS[name], build=broken))

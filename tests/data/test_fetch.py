@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from tiebreak.data import fetch as fetching
-from tiebreak.data.fetch import Checked, cache_dir, file_checksum, joint_checksum, locate, search_path, verify
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import Checked, cache_dir, joint_checksum, locate, search_path, verify
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError
 

@@ -13,7 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import BatchNorm, batchnorms, swap_batchnorm, weigh_rows
-from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.layers.buffer_updates import take_buffer_updates
 
 KINDS: list[tuple[type[nn.Module], tuple[int, ...]]] = [
     (nn.BatchNorm1d, ()),
@@ -38,7 +38,7 @@ def pair(kind: type[nn.Module], **options: object) -> tuple[nn.Module, nn.Module
 def settle(network: nn.Module) -> None:
     """What a trainer does with the new statistics."""
     buffers = dict(network.named_buffers())
-    for name, value in fresh_buffers(network).items():
+    for name, value in take_buffer_updates(network).items():
         buffers[name].copy_(value)
 
 
@@ -79,7 +79,7 @@ def test_training_and_evaluation_are_torchs(
     ours.eval()
     theirs.eval()
     assert_same(value_and_gradients(ours, x, 6), value_and_gradients(theirs, x, 6))
-    assert not fresh_buffers(ours)
+    assert not take_buffer_updates(ours)
 
 
 @settings(deadline=None, max_examples=20)
@@ -109,15 +109,15 @@ def test_a_batch_of_eight_with_five_real_rows_is_a_batch_of_five() -> None:
 
 
 def test_the_forward_changes_no_buffer_and_statistics_are_told_once() -> None:
-    network = nn.Sequential(nn.Linear(3, 4), BatchNorm(4))
+    network = nn.Sequential(nn.Linear(3, 4), BatchNorm(nn.BatchNorm1d(4)))
     before = copy.deepcopy(network.state_dict())
     network(torch.randn(5, 3))
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
-    fresh = fresh_buffers(network)
+    fresh = take_buffer_updates(network)
     assert set(fresh) == {"1.running_mean", "1.running_var", "1.num_batches_tracked"}
     assert int(fresh["1.num_batches_tracked"]) == 1
     assert not any(value.requires_grad for value in fresh.values())
-    assert not fresh_buffers(network)
+    assert not take_buffer_updates(network)
 
 
 def test_a_layer_that_is_called_twice_in_a_pass_moves_twice() -> None:
@@ -131,22 +131,22 @@ def test_a_layer_that_is_called_twice_in_a_pass_moves_twice() -> None:
 
 
 def test_statistics_that_nobody_collected_do_not_reach_another_run() -> None:
-    layer = BatchNorm(4)
+    layer = BatchNorm(nn.BatchNorm1d(4))
     layer(torch.randn(5, 4))
     other = {"running_mean": torch.zeros(4), "running_var": torch.ones(4), "num_batches_tracked": torch.tensor(7)}
     functional_call(layer, other, (torch.randn(5, 4),))
-    assert int(fresh_buffers(layer)["num_batches_tracked"]) == 8
+    assert int(take_buffer_updates(layer)["num_batches_tracked"]) == 8
 
 
 def test_one_real_row_leaves_no_nan() -> None:
-    layer = BatchNorm(4)
+    layer = BatchNorm(nn.BatchNorm1d(4))
     weigh_rows(layer, torch.tensor([1.0, 0.0, 0.0]))
     assert layer(torch.randn(3, 4))[0].isfinite().all()
-    assert all(value.isfinite().all() for value in fresh_buffers(layer).values())
+    assert all(value.isfinite().all() for value in take_buffer_updates(layer).values())
 
 
 def test_what_cannot_be_normalised_is_refused() -> None:
-    layer = BatchNorm(4)
+    layer = BatchNorm(nn.BatchNorm1d(4))
     with pytest.raises(ValueError, match="more than one value"):
         layer(torch.randn(1, 4))
     weigh_rows(layer, torch.ones(3))
@@ -155,10 +155,13 @@ def test_what_cannot_be_normalised_is_refused() -> None:
 
 
 def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
-    networks = [nn.Sequential(nn.Conv2d(2, 4, 3), BatchNorm(4), nn.Flatten(), nn.LazyLinear(3)) for _ in range(3)]
+    networks = [
+        nn.Sequential(nn.Conv2d(2, 4, 3), BatchNorm(nn.BatchNorm2d(4)), nn.Flatten(), nn.LazyLinear(3))
+        for _ in range(3)
+    ]
     for network in networks:
         network.double()(torch.zeros(2, 2, 5, 5, dtype=torch.float64))
-        fresh_buffers(network)
+        take_buffer_updates(network)
     params, buffers = stack_module_state(networks)
     x = torch.randn(3, 6, 2, 5, 5, dtype=torch.float64)
     weights = torch.tensor([[0.25] * 4 + [0.0] * 2]).repeat(3, 1)
@@ -168,7 +171,7 @@ def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
     ) -> tuple[Tensor, dict[str, Tensor]]:
         told = buffers | {f"{name}.weights": weights for name in batchnorms(networks[0])}
         y = functional_call(networks[0], (params, told), (x,))
-        return (y.square().sum(1) * weights).sum(), fresh_buffers(networks[0])
+        return (y.square().sum(1) * weights).sum(), take_buffer_updates(networks[0])
 
     step = vmap(grad(loss, has_aux=True))
     traced = make_fx(step)(params, buffers, x, weights)
@@ -180,7 +183,7 @@ def test_runs_together_are_each_run_alone_vmapped_and_traced() -> None:
             alone = torch.autograd.grad(value, list(own.values()))
             assert_same([gradients[name][run] for name in own], list(alone))
             assert_same([fresh[name][run] for name in statistics], list(statistics.values()))
-    assert not fresh_buffers(networks[0])
+    assert not take_buffer_updates(networks[0])
 
 
 def test_swapping_keeps_parameters_buffers_and_sharing() -> None:

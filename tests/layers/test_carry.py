@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 
-from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.layers.buffer_updates import take_buffer_updates
 from tiebreak.layers.carry import Carry, carried, carry_on, from_zeros
 
 
@@ -33,10 +33,10 @@ def test_a_forward_pass_leaves_the_new_state_and_changes_nothing() -> None:
     assert carried(network) == ["carry.state"]
     network(window(1.0))
     assert not network.carry.state.any()
-    fresh = fresh_buffers(network)
+    fresh = take_buffer_updates(network)
     assert torch.equal(fresh["carry.state"], torch.full((3, 2), 2.0))
     assert not fresh["carry.state"].requires_grad
-    assert not fresh_buffers(network), "it is handed over once"
+    assert not take_buffer_updates(network), "it is handed over once"
 
 
 def test_the_state_has_no_history_so_that_gradients_end_at_the_window() -> None:
@@ -52,7 +52,7 @@ def test_windows_seen_at_once_all_start_from_the_same_state_and_the_last_goes_on
     network.carry.state.fill_(1.0)
     found = network(torch.cat([window(1.0), window(5.0)]))
     assert torch.equal(found, torch.cat([window(4.0), window(12.0)]))
-    assert torch.equal(fresh_buffers(network)["carry.state"], torch.full((3, 2), 12.0))
+    assert torch.equal(take_buffer_updates(network)["carry.state"], torch.full((3, 2), 12.0))
 
 
 def test_axes_before_the_streams_stay_where_they_are() -> None:
@@ -62,7 +62,7 @@ def test_axes_before_the_streams_stay_where_they_are() -> None:
     assert rows.shape == (2, 15, 4)
     assert all(torch.equal(rows[:, 3 * number : 3 * number + 3], carry.state) for number in range(5))
     carry.leave(torch.arange(120.0).view(2, 15, 4))
-    assert torch.equal(carry.take_fresh()["state"], torch.arange(120.0).view(2, 15, 4)[:, -3:])
+    assert torch.equal(carry.take_updates()["state"], torch.arange(120.0).view(2, 15, 4)[:, -3:])
 
 
 def test_an_excursion_from_zeros_leaves_the_state_alone() -> None:
@@ -84,7 +84,7 @@ def test_under_vmap_and_grad_every_run_has_its_own_state() -> None:
 
     def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
         out = functional_call(inside, {**params, **buffers}, (window(1.0),))
-        return out.sum(), fresh_buffers(inside)
+        return out.sum(), take_buffer_updates(inside)
 
     gradient, (_, fresh) = vmap(grad_and_value(loss, has_aux=True))(params, buffers)
     assert gradient["weight"].tolist() == [6.0, 12.0]

@@ -195,3 +195,36 @@ def test_layers_are_found_in_order_and_their_state_is_not_saved() -> None:
     assert not any("dropout" in name for name in network.state_dict())
     nested = nn.Sequential(Dropout(0.1), nn.Sequential(Dropout(0.2)), Dropout(0.3))
     assert [round(float(layer.rate), 1) for layer in dropouts(nested)] == [0.1, 0.2, 0.3]
+
+
+def mix_naive(bits: int) -> int:
+    """The finaliser on Python's integers, 32 bits without a sign: the reference."""
+    bits ^= bits >> 16
+    bits = stir_naive(bits)
+    return bits ^ bits >> 16
+
+
+def stir_naive(bits: int) -> int:
+    """The finaliser without its outer shifts."""
+    bits = bits * 0x7FEB352D % 2**32
+    bits ^= bits >> 15
+    return bits * 0x846CA68B % 2**32
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 10_000), st.integers(0, 5), st.sampled_from([0.0, 0.1, 0.5, 0.9]))
+def test_it_is_the_formula_element_by_element_with_its_gradient(
+    run_key: int, step: int, layer: int, rate: float
+) -> None:
+    key = step_keys(run_key, step, 1, layer + 1)[0, layer]
+    low, high = ((run_key & 0xFFFFFFFF) - 2**31) % 2**32, run_key >> 32
+    expected_key = mix_naive(mix_naive(mix_naive(step ^ low) ^ high) ^ layer * 0x9E3779B9 % 2**32)
+    assert int(key) % 2**32 == expected_key
+    x = torch.randn(3, 7, requires_grad=True)
+    out = drop(x, torch.tensor(rate), key)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    for place, (value, slope) in enumerate(zip(out.flatten().tolist(), gradient.flatten().tolist(), strict=True)):
+        bits = stir_naive(expected_key ^ mix_naive(place))
+        signed = bits - 2**32 if bits >= 2**31 else bits
+        keep = signed >= torch.tensor(rate).item() * 2.0**32 - 2.0**31
+        assert slope == pytest.approx(keep / (1 - rate))
+        assert value == pytest.approx(float(x.detach().flatten()[place]) * slope)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.models.design import Images
-from tiebreak.models.fusibility import why_not
+from tiebreak.models.fusibility import fusion_obstacle
 
 SHAPE = Images(channels=1, height=28, width=28, classes=3)
 
@@ -59,7 +59,7 @@ class Recurrent(nn.Module):
 
 
 def test_what_torch_can_map_over_runs_can_be_fused() -> None:
-    assert why_not(Own(), SHAPE) == ""
+    assert fusion_obstacle(Own(), SHAPE) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_what_torch_can_map_over_runs_can_be_fused() -> None:
     ids=["decides", "reads", "draws", "rrelu", "raises", "recurrent"],
 )
 def test_what_cannot_be_fused_is_told_in_one_line(network: nn.Module, reason: str) -> None:
-    found = why_not(network, SHAPE)
+    found = fusion_obstacle(network, SHAPE)
     assert found.startswith(reason)
     assert "\n" not in found
     assert len(found) < 200
@@ -88,8 +88,8 @@ def test_asking_changes_nothing_and_warns_of_nothing() -> None:
     state = torch.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        why_not(network, SHAPE)
-        why_not(draws, SHAPE)
+        fusion_obstacle(network, SHAPE)
+        fusion_obstacle(draws, SHAPE)
     assert not network.training
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert all(parameter.grad is None for parameter in network.parameters())

@@ -12,7 +12,7 @@ from tiebreak import catalog
 from tiebreak.data.graphs import graph_data
 from tiebreak.layers.graph import normalise_dense
 from tiebreak.models.design import Graph
-from tiebreak.models.gcn import Gcn, MlpGraph
+from tiebreak.models.gcn import GraphNetwork, MlpGraph
 from tiebreak.tasks.nodes import inputs
 
 SHAPE = Graph(nodes=26, features=2, classes=2, edges=70, entries=40)  # of the tiny graph; edges and entries differ
@@ -42,14 +42,14 @@ def dense_features(given: dict[str, Tensor]) -> Tensor:
     return features
 
 
-def build(name: str) -> Gcn:
+def build(name: str) -> GraphNetwork:
     network = catalog.DESIGNS[name].network(SHAPE, {}, 3).double().eval()
-    assert isinstance(network, Gcn)
+    assert isinstance(network, GraphNetwork)
     torch.nn.init.normal_(network.bias1, generator=torch.Generator().manual_seed(0))
     return network
 
 
-def by_hand(network: Gcn, matrix: Tensor, features: Tensor) -> Tensor:
+def by_hand(network: GraphNetwork, matrix: Tensor, features: Tensor) -> Tensor:
     hidden = torch.relu(matrix @ features @ network.weight1 + network.bias1)
     return matrix @ hidden @ network.weight2 + network.bias2
 
@@ -61,8 +61,12 @@ def test_logits_are_those_of_the_formula_with_full_matrices(given: dict[str, Ten
     edges = torch.stack([given["source"], given["target"]])
     matrix = normalise_dense(edges, SHAPE.nodes, kind, self_loops=self_loops, dtype=torch.float64)
     wanted = by_hand(network, matrix, dense_features(given))
-    torch.testing.assert_close(network(*given.values()), wanted, rtol=1e-12, atol=1e-12)
+    found = network(*given.values())
+    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
     assert torch.isfinite(wanted).all(), "two nodes have no edge"
+    leaves = list(network.parameters())
+    for one, other in zip(*(torch.autograd.grad(each.sin().sum(), leaves) for each in (found, wanted)), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
 
 
 def test_without_edges_it_is_a_multilayer_perceptron(given: dict[str, Tensor]) -> None:
@@ -89,7 +93,7 @@ def test_all_have_the_same_parameters_and_the_same_beginning() -> None:
 def test_weights_are_glorot_uniform_and_biases_begin_at_zero() -> None:
     cora = Graph(nodes=2708, features=1433, classes=7, edges=10556, entries=49216)
     network = catalog.DESIGNS["gcn"].network(cora, {}, 0)
-    assert isinstance(network, Gcn)
+    assert isinstance(network, GraphNetwork)
     assert sum(values.numel() for values in network.parameters()) == 23_063
     assert float(network.weight1.detach().abs().max()) == pytest.approx((6 / (1433 + 16)) ** 0.5, rel=1e-3)
     assert not network.bias1.any()

@@ -7,11 +7,10 @@ from torch import Tensor, nn
 
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.layers.buffer_updates import take_buffer_updates
 from tiebreak.layers.carry import carry_on
 from tiebreak.models.design import Words
 from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
-from tiebreak.models.transformer_language import TaylorTransformer, Transformer
 
 SMALL = Words(words=11, streams=3, window=5)
 RECURRENT = [RnnSigmoid, RnnTanh, LstmLanguage]
@@ -23,8 +22,7 @@ def parameters(network: nn.Module) -> int:
 
 def small(design: type[nn.Module], shape: Words = SMALL) -> nn.Module:
     torch.manual_seed(0)
-    sizes = {"width": 8, "heads": 2} if issubclass(design, Transformer) else {"embedding": 4, "hidden": 6}
-    return design(shape, **sizes).eval().double()
+    return design(shape, embedding=4, hidden=6).eval().double()
 
 
 def tokens(*shape: int) -> Tensor:
@@ -53,7 +51,7 @@ def test_the_rnn_is_the_formula_of_the_report() -> None:
         e = network.embedding.weight[text[0, :, t]]
         h = torch.sigmoid(h @ network.recur + e @ network.enter + network.bias_state)
         torch.testing.assert_close(found[:, t], h @ network.leave + network.bias_words)
-    torch.testing.assert_close(fresh_buffers(network)["carry.state"], h)
+    torch.testing.assert_close(take_buffer_updates(network)["carry.state"], h)
 
 
 def test_the_rnn_starts_as_the_report_says() -> None:
@@ -79,36 +77,6 @@ def test_windows_read_one_after_the_other_are_the_text_read_at_once(design: type
             part = network(text[..., start : start + 5])
         torch.testing.assert_close(part, whole[:, :, start : start + 5].detach())
         carry_on(network)
-
-
-@pytest.mark.parametrize("design", [*RECURRENT, Transformer, TaylorTransformer])
-def test_steps_say_what_the_whole_window_says(design: type[nn.Module]) -> None:
-    network: nn.Module = small(design)
-    text = tokens(1, 3, 5)
-    whole = network(text)[0]
-    state = network.begin(3)  # type: ignore[operator]
-    for t in range(5):
-        logits, state = network.step(text[0, :, t], state)  # type: ignore[operator]
-        torch.testing.assert_close(logits, whole[:, t])
-
-
-@pytest.mark.parametrize("design", [*RECURRENT, Transformer, TaylorTransformer])
-def test_no_word_sees_what_comes_after_it(design: type[nn.Module]) -> None:
-    network = small(design)
-    text = tokens(1, 3, 5)
-    other = text.clone()
-    other[..., 3:] = (other[..., 3:] + 1) % SMALL.words
-    torch.testing.assert_close(network(text)[:, :, :3], network(other)[:, :, :3])
-    assert not torch.equal(network(text)[:, :, 3:], network(other)[:, :, 3:])
-
-
-@pytest.mark.parametrize("design", [Transformer, TaylorTransformer])
-def test_a_transformer_writes_from_its_last_window_only(design: type[nn.Module]) -> None:
-    network: nn.Module = small(design)
-    text, state = tokens(1, 9), network.begin(1)  # type: ignore[operator]
-    for t in range(9):
-        logits, state = network.step(text[:, t], state)  # type: ignore[operator]
-    torch.testing.assert_close(logits[0], network(text[None, :, 4:])[0, 0, -1])
 
 
 def test_a_tied_lstm_writes_with_its_embedding_and_has_that_many_parameters_less() -> None:
@@ -137,11 +105,6 @@ def test_an_lstm_of_several_layers_is_that_of_torch() -> None:
     text = tokens(1, 3, 5)
     outputs, (last, memory) = reference(network.embedding(text[0]))
     torch.testing.assert_close(network(text)[0], F.linear(outputs, network.leave, network.bias))  # type: ignore[arg-type]
-    fresh = fresh_buffers(network)
+    fresh = take_buffer_updates(network)
     torch.testing.assert_close(fresh["output.state"], last)
     torch.testing.assert_close(fresh["memory.state"], memory)
-
-
-def test_a_width_without_halves_is_refused() -> None:
-    with pytest.raises(TiebreakError, match="use an even one"):
-        Transformer(SMALL, width=9, heads=3)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from support import tiny
@@ -20,7 +22,14 @@ from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Task
 
-every_design = pytest.mark.parametrize("design", catalog.DESIGNS.values(), ids=list(catalog.DESIGNS))
+
+def designs(names: Iterable[str]) -> pytest.MarkDecorator:
+    """These designs of the catalog, one after the other."""
+    chosen = {name: catalog.DESIGNS[name] for name in names}
+    return pytest.mark.parametrize("design", chosen.values(), ids=list(chosen))
+
+
+every_design = designs(catalog.DESIGNS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +47,17 @@ class Family:
     batch: int = 32  # of these jobs
     data: str
     write_data: Callable[[Path], Path]  # the data set in a folder
+    writes: Writing | None = None  # of families whose networks predict the next symbol
+    pad: Callable[[dict[str, Tensor]], dict[str, Tensor]] | None = None  # the same examples with more padding
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writing:
+    """How a family's networks read symbols [R, T] at once and one by one."""
+
+    start: Callable[[Any, Mapping[str, Tensor]], Any]  # the state before the first symbol
+    logits: Callable[[Any, Mapping[str, Tensor], Tensor], Tensor]  # [R, T, V] after each symbol of the batch
+    symbols: Callable[[Mapping[str, Tensor]], Tensor] = itemgetter("inputs")
 
 
 def images(shape: Images, count: int, seed: int) -> dict[str, Tensor]:
@@ -58,9 +78,10 @@ def sentences(shape: Sentences, count: int, seed: int) -> dict[str, Tensor]:
         places = torch.arange(length)
         return torch.where(places < sizes, tokens, torch.where(places == sizes, END, PADDING))
 
-    wanted = rows(shape.targets, shape.target_length)
-    given = torch.cat([torch.full((count, 1), START), wanted[:, :-1].masked_fill(wanted[:, :-1] == END, PADDING)], 1)
-    return {"source": rows(shape.sources, shape.source_length), "inputs": given, "targets": wanted}
+    targets = rows(shape.targets, shape.target_length)
+    shifted = targets[:, :-1].masked_fill(targets[:, :-1] == END, PADDING)
+    inputs = torch.cat([torch.full((count, 1), START), shifted], dim=1)
+    return {"source": rows(shape.sources, shape.source_length), "inputs": inputs, "targets": targets}
 
 
 def nodes(shape: Graph, count: int, seed: int) -> dict[str, Tensor]:
@@ -89,10 +110,10 @@ def windows(shape: Words, count: int, seed: int) -> dict[str, Tensor]:
     """Random words, of which some in the last window do not count."""
     generator = torch.Generator().manual_seed(seed)
     size = (count, shape.streams, shape.window)
-    given, wanted = (torch.randint(0, shape.words, size, generator=generator) for _ in range(2))
+    inputs, targets = (torch.randint(0, shape.words, size, generator=generator) for _ in range(2))
     real = torch.ones(size)
     real[-1, -1, -1] = 0.0
-    return {"inputs": given, "targets": wanted, "real": real}
+    return {"inputs": inputs, "targets": targets, "real": real}
 
 
 def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
@@ -104,13 +125,29 @@ def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
     sizes = torch.randint(1, shape.length, (count, 1), generator=generator)
     places = torch.arange(shape.length)
     ends = torch.where(places == sizes, alphabet.END, alphabet.PAD)
-    wanted = torch.where(places < sizes, letters, ends)
+    targets = torch.where(places < sizes, letters, ends)
     return {
         "features": noise.masked_fill((torch.arange(shape.frames) >= frames[:, None])[..., None], 0.0),
-        "inputs": torch.cat([torch.full((count, 1), alphabet.START), wanted[:, :-1]], dim=1),
-        "targets": wanted,
+        "inputs": torch.cat([torch.full((count, 1), alphabet.START), targets[:, :-1]], dim=1),
+        "targets": targets,
         "frames": frames,
     }
+
+
+def pad_sentences(split: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Two more places of padding after every source, one after every target."""
+    more = {"source": 2, "inputs": 1, "targets": 1}
+    return {name: F.pad(values, (0, more[name]), value=PADDING) for name, values in split.items()}
+
+
+def pad_windows(split: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """One more token in every window, which does not count."""
+    return {name: F.pad(values, (0, 1)) for name, values in split.items()}
+
+
+def pad_clips(split: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Five more frames after every clip, which are no sound."""
+    return {**split, "features": F.pad(split["features"], (0, 0, 0, 5), value=7.0)}
 
 
 FAMILIES: dict[str, Family] = {
@@ -142,6 +179,11 @@ FAMILIES: dict[str, Family] = {
         build={"width": 16},
         data="./pairs",
         write_data=tiny.write_pairs,
+        writes=Writing(
+            start=lambda network, split: network.encode(split["source"]),
+            logits=lambda network, split, symbols: network(split["source"], symbols),
+        ),
+        pad=pad_sentences,
     ),
     "node-classifier": Family(
         task="nodes",
@@ -174,6 +216,12 @@ FAMILIES: dict[str, Family] = {
         batch=1,
         data="./text",
         write_data=tiny.write_text,
+        writes=Writing(
+            start=lambda network, split: network.begin(split["inputs"].flatten(0, 1).shape[0]),
+            logits=lambda network, split, symbols: network(symbols.view(split["inputs"].shape)).flatten(0, 1),
+            symbols=lambda split: split["inputs"].flatten(0, 1),
+        ),
+        pad=pad_windows,
     ),
     "recogniser": Family(
         task="transcribe",
@@ -189,6 +237,11 @@ FAMILIES: dict[str, Family] = {
         build={"width": 16},
         data="./speech",
         write_data=tiny.write_speech,
+        writes=Writing(
+            start=lambda network, split: network.encode(split["features"], split["frames"]),
+            logits=lambda network, split, symbols: network(split["features"], symbols, split["frames"]),
+        ),
+        pad=pad_clips,
     ),
 }
 
@@ -217,6 +270,11 @@ def options_of(design: Design) -> dict[str, Scalar]:
 def example(design: Design, shape: Shape, batch: int, seed: int = 0) -> tuple[dict[str, Tensor], Tensor]:
     """A batch, and weights that make its mean."""
     return family_of(design).examples(shape, batch, seed), torch.full((batch,), 1 / batch)
+
+
+def loss(design: Design, network: nn.Module, split: Mapping[str, Tensor], weights: Tensor) -> Tensor:
+    """The loss of the design's task, without label smoothing."""
+    return task_of(design).loss(network, split, weights, {})
 
 
 def floats(split: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from support import REPOSITORY
-from support.families import family_of, options_of, task_of
+from support.families import family_of, floats, options_of, task_of
 from tiebreak import catalog
 from tiebreak.models.design import Design
 from tiebreak.plan.planner import make_plan
@@ -49,6 +50,15 @@ DESIGNS = {"normed": Normed}
 
 OWN = ("small-residual", "normed")  # the example of docs/add-a-design.md, and one with batch normalisation
 EVERY = [*catalog.DESIGNS, *OWN]
+
+EXAMPLES = 76  # ten steps of eight, the last of them padded
+RULES: dict[str, dict[str, Any]] = {
+    "sgd": {"kind": "sgd", "lr": 0.05},
+    "momentum": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01},
+    "summed": {"kind": "sgd-summed", "lr": 0.005, "weight_decay": 0.01},
+    "adam": {"kind": "adam", "lr": 0.003, "weight_decay": 0.01},
+    "adamw": {"kind": "adamw", "lr": 0.003, "weight_decay": 0.05},
+}
 
 
 def designs_file(name: str, folder: Path) -> Path | None:
@@ -191,3 +201,35 @@ def planned(name: str, folder: Path, data_dir: Path, **more: Any) -> tuple[list[
         }
     )
     return list(make_plan(study, data_dir).runs.values()), None if path is None else str(path)
+
+
+def grid(design: Design, rule: str, **more: Any) -> list[Run]:
+    """One cohort: runs that differ in every number that a run has, and some that do without it."""
+    base = {**RULES[rule], **more}
+    each: list[dict[str, Any]] = [
+        {},
+        {"lr": base["lr"] / 3, "dropout": 0.0, "weight_decay": 0.0},
+        {"lr": base["lr"] / 2, "dropout": 0.4, "momentum": 0.0, "beta1": 0.0},
+        {"dropout": 0.1, "weight_decay": 0.03, "label_smoothing": 0.1, "eps": 1e-6},
+        {"lr": 0.0},
+    ]
+    return [make_run(design, seed=seed // 2, **{**base, **own}) for seed, own in enumerate(each)]
+
+
+def split_of(design: Design, count: int, dtype: torch.dtype, seed: int = 0) -> dict[str, Tensor]:
+    """Examples of the family's small shape."""
+    family = family_of(design)
+    return floats(family.examples(family.small, count, seed), dtype)
+
+
+def is_quick(name: str, selection: Collection[str]) -> bool:
+    """Whether a costly test of this design runs every time.
+
+    All classifiers do, and the user's designs; of the other families a selection that has the layers of the rest.
+    """
+    return name in OWN or catalog.DESIGNS[name].family == "classifier" or name in selection
+
+
+def designs_with_slow_ones(quick: Collection[str]) -> list[Any]:
+    """Every design as a parameter; those that are not quick are marked slow."""
+    return [pytest.param(name, marks=[] if is_quick(name, quick) else pytest.mark.slow) for name in EVERY]

@@ -16,7 +16,6 @@ from tiebreak.tasks.similarity import (
     cer,
     cosine,
     damerau_levenshtein,
-    error_rate,
     error_rates,
     exact_match,
     jaccard,
@@ -59,7 +58,6 @@ def test_error_rates_are_edits_by_length_one_by_one(pairs: list[tuple[str, str]]
     rates = error_rates(references, predictions)
     assert rates.dtype == np.float64
     assert rates.tolist() == expected
-    assert error_rate(references, predictions) == pytest.approx(sum(expected) / len(expected))
 
 
 @given(sentences)
@@ -122,13 +120,13 @@ def test_a_swap_is_one_edit_for_osa_and_no_part_is_edited_twice() -> None:
 
 def test_the_error_rate_counts_sentences_and_cer_characters() -> None:
     references, predictions = ["ab", "abcdefgh"], ["xy", "abcdefgh"]
-    assert error_rate(references, predictions) == 0.5
+    assert error_rates(references, predictions).mean() == 0.5
     assert cer(references, predictions) == 0.2
     assert exact_match(references, predictions) == 0.5
 
 
 def test_the_error_rate_can_exceed_one() -> None:
-    assert error_rate(["no"], ["no no no"]) == 3.0
+    assert error_rates(["no"], ["no no no"]).tolist() == [3.0]
     assert wer(["no"], ["oh no no no"]) == 3.0
 
 
@@ -154,7 +152,7 @@ def test_the_the_the_scores_well_where_order_is_ignored() -> None:
     assert cosine(reference, reference[::-1]) == 1.0 > damerau_levenshtein(reference, reference[::-1])
 
 
-@pytest.mark.parametrize("name", ["error_rates", "error_rate", "cer", "wer", "exact_match"])
+@pytest.mark.parametrize("name", ["error_rates", "cer", "wer", "exact_match"])
 def test_lists_of_different_lengths_are_refused(name: str) -> None:
     score = getattr(similarity, name)
     with pytest.raises(TiebreakError, match="2 references, but 1 predictions"):
@@ -163,7 +161,7 @@ def test_lists_of_different_lengths_are_refused(name: str) -> None:
         score([], [])
 
 
-@pytest.mark.parametrize("name", ["error_rates", "error_rate", "cer", "wer", "exact_match"])
+@pytest.mark.parametrize("name", ["error_rates", "cer", "wer", "exact_match"])
 @pytest.mark.parametrize(
     ("references", "predictions", "blamed"),
     [
@@ -177,12 +175,12 @@ def test_lists_of_different_lengths_are_refused(name: str) -> None:
 def test_one_string_is_no_list_of_sentences(name: str, references: object, predictions: object, blamed: str) -> None:
     with pytest.raises(TiebreakError, match=blamed) as caught:
         getattr(similarity, name)(references, predictions)
-    assert str(caught.value).endswith("; give lists of strings, one per sentence")
+    assert "give lists of strings" in str(caught.value)
 
 
 def test_arrays_are_sequences_too() -> None:
     references, predictions = ["ab c", "c", ""], ["ac c", "d", ""]
-    for score in (error_rate, cer, wer, exact_match):
+    for score in (cer, wer, exact_match):
         expected = score(references, predictions)
         assert score(np.array(references), np.array(predictions)) == expected
         assert score(np.array(references, object), tuple(predictions)) == expected

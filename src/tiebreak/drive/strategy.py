@@ -13,7 +13,7 @@ from tiebreak.cost.formulas import run_bytes
 from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.drive.jobs import CPU_COHORT
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
-from tiebreak.models.fusibility import in_words
+from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.system import cores, free_memory
@@ -88,7 +88,7 @@ def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, in
             if out_of_memory(error) and len(runs) > 1:
                 runs = runs[: len(runs) // 2]
                 continue
-            return None, in_words(error)
+            return None, explain_error(error)
 
 
 def _evaluated(group: RunGroup, split: Split) -> Split:

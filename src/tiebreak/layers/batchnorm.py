@@ -5,9 +5,9 @@
 
 x [B, C, ...]; m, s, weight, bias [C]. In evaluation m and s are the running statistics instead. Numbers, parameters and
 buffers are those of nn.BatchNorm1d, 2d and 3d, with two differences. Training changes no buffer: the new running values
-are left for `fresh_buffers`, since vmap cannot write into what it maps over. And a partial batch is padded with rows
-of weight 0, which must not count: the buffer `weights` holds the example weights [B] of the batch, or a single number
-when all rows count. Which of the two it is, its number of axes says, before any value is known.
+are left for `take_buffer_updates`, since vmap cannot write into what it maps over. And a partial batch is padded with
+rows of weight 0, which must not count: the buffer `weights` holds the example weights [B] of the batch, or a single
+number when all rows count. Its number of axes says which, before any value is known.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.buffer_updates import Renewing
+from tiebreak.layers.buffer_updates import UpdatesBuffers
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-class BatchNorm(Renewing):
-    """The layer. `momentum` None averages all batches alike; without `track` the batch's own statistics serve."""
+class BatchNorm(UpdatesBuffers):
+    """The layer, made from one of torch's: it takes over its parameters, buffers, eps, momentum and mode.
+
+    `momentum` None averages all batches alike. Where torch's keeps no running statistics, the batch's own serve.
+    """
 
     weight: nn.Parameter | None
     bias: nn.Parameter | None
@@ -33,22 +36,20 @@ class BatchNorm(Renewing):
     num_batches_tracked: Tensor | None
     weights: Tensor
 
-    def __init__(
-        self, channels: int, *, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track: bool = True
-    ) -> None:
+    def __init__(self, layer: _BatchNorm) -> None:
         super().__init__()
-        self.eps, self.momentum = eps, momentum
-        self.register_parameter("weight", nn.Parameter(torch.ones(channels)) if affine else None)
-        self.register_parameter("bias", nn.Parameter(torch.zeros(channels)) if affine else None)
-        self.register_buffer("running_mean", torch.zeros(channels) if track else None)
-        self.register_buffer("running_var", torch.ones(channels) if track else None)
-        self.register_buffer("num_batches_tracked", torch.tensor(0) if track else None)
+        self.eps, self.momentum = layer.eps, layer.momentum
+        for name in ("weight", "bias"):
+            self.register_parameter(name, getattr(layer, name))
+        for name in STATISTICS:
+            self.register_buffer(name, getattr(layer, name))
         self.register_buffer("weights", torch.tensor(1.0), persistent=False)
         # The statistics that the last forward left, and the running mean that it started from.
-        self.fresh: tuple[Tensor, dict[str, Tensor]] | None = None
+        self._updates: tuple[Tensor, dict[str, Tensor]] | None = None
+        self.train(layer.training)
 
     def forward(self, x: Tensor) -> Tensor:
-        """x normalised. In training mode the new running statistics are left in `fresh`."""
+        """x normalised. In training mode the new running statistics are left for `take_updates`."""
         shape = (-1,) + (1,) * (x.ndim - 2)  # of what belongs to a channel
         if self.running_mean is None or self.running_var is None:
             _, centred, variance, _ = self._moments(x, shape)
@@ -88,8 +89,8 @@ class BatchNorm(Renewing):
         """Leave the running statistics after a batch with this mean and unbiased variance."""
         # A layer called twice in one pass moves twice, as torch's does. The next pass starts from another tensor, or
         # finds nothing left here.
-        again = self.fresh is not None and self.fresh[0] is start
-        before = self.fresh[1] if self.fresh and again else {name: getattr(self, name) for name in STATISTICS}
+        again = self._updates is not None and self._updates[0] is start
+        before = self._updates[1] if self._updates and again else {name: getattr(self, name) for name in STATISTICS}
         batches = before["num_batches_tracked"] + 1
         factor = 1 / batches.to(mean.dtype) if self.momentum is None else self.momentum
         after = {
@@ -97,11 +98,11 @@ class BatchNorm(Renewing):
             "running_var": before["running_var"] * (1 - factor) + variance * factor,
             "num_batches_tracked": batches,
         }
-        self.fresh = start, after
+        self._updates = start, after
 
-    def take_fresh(self) -> dict[str, Tensor]:
+    def take_updates(self) -> dict[str, Tensor]:
         """The running statistics after the last forward in training mode."""
-        found, self.fresh = self.fresh, None
+        found, self._updates = self._updates, None
         return {} if found is None else found[1]
 
 
@@ -124,7 +125,8 @@ def swap_batchnorm(network: nn.Module) -> None:
     swapped: dict[nn.Module, BatchNorm] = {}  # a layer in two places stays one layer
     for name, layer in list(network.named_modules(remove_duplicate=False)):
         if name and type(layer) in KINDS:
-            ours = swapped.setdefault(layer, _ours(layer))
+            assert isinstance(layer, _BatchNorm)
+            ours = swapped.setdefault(layer, BatchNorm(layer))
             parent, _, own_name = name.rpartition(".")
             setattr(network.get_submodule(parent), own_name, ours)
         elif isinstance(layer, _NormBase) and (isinstance(layer, _BatchNorm) or layer.track_running_stats):
@@ -132,12 +134,3 @@ def swap_batchnorm(network: nn.Module) -> None:
                 f"{name or 'the network'} is an nn.{type(layer).__name__}, whose running statistics cannot be kept per"
                 " run; use nn.BatchNorm1d, 2d or 3d, or a normalisation without running statistics"
             )
-
-
-def _ours(layer: nn.Module) -> BatchNorm:
-    assert isinstance(layer, _BatchNorm)
-    ours = BatchNorm(layer.num_features, eps=layer.eps, momentum=layer.momentum, affine=False, track=False)
-    ours.weight, ours.bias = layer.weight, layer.bias
-    for name in STATISTICS:
-        setattr(ours, name, getattr(layer, name))
-    return ours.train(layer.training)

@@ -2,8 +2,8 @@
 
 Truncated back-propagation: a network that reads a long stream in windows starts each window from the state that the
 last one ended in, as a number without a history. The state is a buffer [..., S, H], S streams that are read side by
-side; a forward pass reads it and leaves its new, detached value for `fresh_buffers`. So it is stacked, checkpointed and
-fused as running statistics are. Every pass over a text starts from zeros.
+side; a forward pass reads it and leaves its new, detached value for `take_buffer_updates`. So it is stacked,
+checkpointed and fused as running statistics are. Every pass over a text starts from zeros.
 
 A network may see several windows at once [B, S, ...]: all start from the same state, and the last one's is carried on.
 Training and evaluation of tasks that have an order give it one at a time.
@@ -17,10 +17,10 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
-from tiebreak.layers.buffer_updates import Renewing, fresh_buffers
+from tiebreak.layers.buffer_updates import UpdatesBuffers, take_buffer_updates
 
 
-class Carry(Renewing):
+class Carry(UpdatesBuffers):
     """The state of `streams` streams, `hidden` numbers each; `lead` are axes before these, such as layers."""
 
     state: Tensor
@@ -28,7 +28,7 @@ class Carry(Renewing):
     def __init__(self, *lead: int, streams: int, hidden: int) -> None:
         super().__init__()
         self.register_buffer("state", torch.zeros(*lead, streams, hidden), persistent=False)
-        self._fresh: Tensor | None = None
+        self._update: Tensor | None = None
 
     def forward(self, windows: int) -> Tensor:
         """The state [..., B * S, H] in which each of B windows begins."""
@@ -37,11 +37,11 @@ class Carry(Renewing):
 
     def leave(self, state: Tensor) -> None:
         """Leave the state [..., B * S, H] after B windows: the last one's goes on."""
-        self._fresh = state[..., -self.state.shape[-2] :, :].detach()
+        self._update = state[..., -self.state.shape[-2] :, :].detach()
 
-    def take_fresh(self) -> dict[str, Tensor]:
+    def take_updates(self) -> dict[str, Tensor]:
         """The state after the last forward."""
-        found, self._fresh = self._fresh, None
+        found, self._update = self._update, None
         return {} if found is None else {"state": found}
 
 
@@ -67,5 +67,5 @@ def from_zeros(network: nn.Module) -> Iterator[None]:
 
 def carry_on(network: nn.Module) -> None:
     """Let the next window start where the last one ended."""
-    for name, value in fresh_buffers(network).items():
+    for name, value in take_buffer_updates(network).items():
         network.get_buffer(name).copy_(value)

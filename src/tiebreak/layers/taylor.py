@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import warnings
 from math import comb, factorial, prod
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.layers import attention
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
 from tiebreak.system import total_memory
 
@@ -175,39 +173,6 @@ def _recurrent(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: How) ->
         out, state = step(state, *token, terms=how.terms, scale=how.scale, mask=now)
         results.append(out)
     return torch.stack(results, dim=-2)
-
-
-class Attention(Protocol):
-    """The call that `attention.attend` and its replacements share."""
-
-    def __call__(
-        self, q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None, causal: bool, scale: float | None
-    ) -> Tensor:
-        """Z from Q, K and V."""
-
-
-def attend_like_softmax(
-    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
-) -> Tensor:
-    """`attend` called like `attention.attend`: a mask broadcasts to [..., Lq, Lk] but must not differ by query."""
-    if mask is not None and mask.ndim > 1:
-        if mask.shape[-2] != 1:
-            raise TiebreakError(
-                f"taylor attention takes a mask over keys only, not one of {tuple(mask.shape)} that differs by query: "
-                "use a mask of shape [..., 1, Lk], causal=True or softmax attention"
-            )
-        mask = mask.squeeze(-2)
-    return attend(q, k, v, mask=mask, causal=causal, scale=scale)
-
-
-KINDS: dict[str, Attention] = {"softmax": attention.attend, "taylor": attend_like_softmax}
-
-
-def attention_kind(name: str) -> Attention:
-    """The attention called `name`, so that a design can be built with either."""
-    if name not in KINDS:
-        raise TiebreakError(f"attention {name!r} is unknown; {nearest(name, KINDS)}")
-    return KINDS[name]
 
 
 def _chunk_size(size: int, causal: bool) -> int:

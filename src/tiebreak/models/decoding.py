@@ -33,7 +33,7 @@ GPU_STRIDE = 8  # steps from one look at whether all have ended to the next, on 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draw:
+class Sampling:
     """How tokens are drawn. Temperature 0 draws the likeliest; `top_k` 0 and `top_p` 1 leave nothing out."""
 
     temperature: float = 1.0
@@ -150,19 +150,19 @@ def sample(
     start: Tensor,
     steps: int,
     *,
-    how: Draw,
+    sampling: Sampling,
     end: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Tokens [B, steps] drawn one after the other, and how many of each row come before its `end` [B].
 
     `step` is as for `greedy`. Unlike greedy and beam this is for one network alone, and ends with the longest row.
     """
-    generator = torch.Generator().manual_seed(how.seed)
+    generator = torch.Generator().manual_seed(sampling.seed)
     token, ended = start, torch.zeros_like(start, dtype=torch.bool)
     tokens = []
     for _ in range(steps):
         logits, state = step(token, state)
-        chances = probabilities(logits.double().cpu(), how)
+        chances = probabilities(logits.double().cpu(), sampling)
         token = torch.multinomial(chances, 1, generator=generator)[:, 0].to(start.device)
         if end is not None:
             token = token.masked_fill(ended, end)
@@ -174,19 +174,19 @@ def sample(
     return rows, (rows != end).sum(dim=1) if end is not None else torch.full_like(start, rows.shape[1])
 
 
-def probabilities(logits: Tensor, how: Draw) -> Tensor:
+def probabilities(logits: Tensor, sampling: Sampling) -> Tensor:
     """What tokens [B, V] are drawn with: softmax(logits / temperature), cut to the likeliest, and made to sum to 1.
 
     Of equally likely ones the first stay. The likeliest always stays.
     """
-    if how.temperature == 0:
+    if sampling.temperature == 0:
         return torch.nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).to(logits)
-    chances = (logits / how.temperature).softmax(dim=-1)
+    chances = (logits / sampling.temperature).softmax(dim=-1)
     order = logits.argsort(dim=-1, descending=True, stable=True)  # by logits, as in `_likeliest`
     ranked = chances.gather(-1, order)
     before = ranked.cumsum(dim=-1) - ranked
-    stays = (before < how.top_p) | (before == 0)
-    if how.top_k:
-        stays = stays & (torch.arange(ranked.shape[-1], device=ranked.device) < how.top_k)
+    stays = (before < sampling.top_p) | (before == 0)
+    if sampling.top_k:
+        stays = stays & (torch.arange(ranked.shape[-1], device=ranked.device) < sampling.top_k)
     ranked = ranked * stays
     return torch.zeros_like(chances).scatter(-1, order, ranked / ranked.sum(dim=-1, keepdim=True))

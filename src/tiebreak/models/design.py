@@ -1,4 +1,4 @@
-"""What a family of designs looks like from outside: the shapes it is built for and how it is called."""
+"""The interface of each family of designs: the shapes its networks are built for, and what they are called with."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabula
 
 @dataclass(frozen=True, kw_only=True)
 class Images:
-    """What a classifier is built for: images [B, channels, height, width] in, logits [B, classes] out."""
+    """Shape of a classifier: images [B, channels, height, width] in, logits [B, classes] out."""
 
     channels: int
     height: int
@@ -31,17 +31,17 @@ class Images:
     classes: int
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """What a network is called with."""
+        """Example inputs of a network."""
         return (torch.zeros(batch, self.channels, self.height, self.width),)
 
     def output(self, batch: int) -> tuple[int, ...]:
-        """The shape of what it should give."""
+        """The shape of its logits."""
         return (batch, self.classes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentences:
-    """What a translator is built for: source [B, S] and target [B, T] as symbols, logits [B, T, targets] out.
+    """Shape of a translator: source [B, S] and target [B, T] as symbols, logits [B, T, targets] out.
 
     Both vocabularies begin with padding 0, start 1, end 2 and unknown 3. The target that a network sees begins with
     start; what it gives at each place is about the symbol after it.
@@ -53,19 +53,19 @@ class Sentences:
     target_length: int
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """What a network is called with."""
+        """Example inputs of a network."""
         lengths = (self.source_length, self.target_length)
         source, target = (torch.ones(batch, length, dtype=torch.long) for length in lengths)
         return source, target
 
     def output(self, batch: int) -> tuple[int, ...]:
-        """The shape of what it should give."""
+        """The shape of its logits."""
         return (batch, self.target_length, self.targets)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """What a node classifier is built for: a whole graph in, logits [nodes, classes] out, whatever is asked.
+    """Shape of a node classifier: a whole graph in, logits [nodes, classes] of all nodes out.
 
     A network is called with rows, columns, values and order [entries], source and target [edges]. Feature `columns` of
     node `rows` is `values`, all others are 0; entries are sorted by row, and `order` sorts them by column. An edge
@@ -79,20 +79,20 @@ class Graph:
     entries: int  # features that are not 0
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """What a network is called with: a graph of these sizes. Whatever the batch, it is the whole graph."""
+        """Example inputs: a graph of these sizes, whatever the batch."""
         each, both = torch.arange(self.entries), torch.arange(self.edges)
         columns = each % self.features
         features = (each * self.nodes // max(1, self.entries), columns, torch.ones(self.entries), columns.argsort())
         return *features, both % self.nodes, both * self.nodes // max(1, self.edges)
 
     def output(self, batch: int) -> tuple[int, ...]:
-        """The shape of what it should give."""
+        """The shape of its logits."""
         return (self.nodes, self.classes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Words:
-    """What a language model is built for: tokens [B, S, T] in, logits [B, S, T, words] for the token after each out.
+    """Shape of a language model: tokens [B, S, T] in, logits [B, S, T, words] for the token after each out.
 
     An example is a window of T tokens of S streams that are read side by side; the next example goes on where it ends.
     What a network carries from one to the next is a `Carry`. B is 1 in training, see `tiebreak.layers.carry`.
@@ -103,17 +103,17 @@ class Words:
     window: int
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """What a network is called with."""
+        """Example inputs of a network."""
         return (torch.ones(batch, self.streams, self.window, dtype=torch.long),)
 
     def output(self, batch: int) -> tuple[int, ...]:
-        """The shape of what it should give."""
+        """The shape of its logits."""
         return (batch, self.streams, self.window, self.words)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Clips:
-    """What a recogniser is built for: features [B, frames, mels] and symbols [B, length], logits [B, length, symbols].
+    """Shape of a recogniser: features [B, frames, mels] and symbols [B, length], logits [B, length, symbols].
 
     Its third input, frames [B], says how many frames of each row are sound; a network is called without it where
     the padding counts as sound. Symbols are those of `tiebreak.data.speech.alphabet`: start 0, end 1, padding 2.
@@ -125,12 +125,12 @@ class Clips:
     length: int
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """What a network is called with."""
-        given, frames = torch.zeros(batch, self.length, dtype=torch.long), torch.full((batch,), self.frames)
-        return torch.zeros(batch, self.frames, self.mels), given, frames
+        """Example inputs of a network."""
+        symbols, frames = torch.zeros(batch, self.length, dtype=torch.long), torch.full((batch,), self.frames)
+        return torch.zeros(batch, self.frames, self.mels), symbols, frames
 
     def output(self, batch: int) -> tuple[int, ...]:
-        """The shape of what it should give."""
+        """The shape of its logits."""
         return (batch, self.length, self.symbols)
 
 
@@ -157,17 +157,17 @@ class Design:
         """A freshly initialised network. Constructors draw from the global generator: it is forked and keyed."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(key)
-            network = self.build(shape, **options) if not self.text_hash else self._build_theirs(shape, options)
+            network = self.build(shape, **options) if not self.text_hash else self._build_user_design(shape, options)
         if self.text_hash:
             swap_dropout(network)
             swap_batchnorm(network)
             check_output(self.name, network, shape)
         return network
 
-    def _build_theirs(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:
+    def _build_user_design(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:
         try:
             network = self.build(shape, **options)
-        except Exception as error:  # theirs, whatever it is
+        except Exception as error:  # the design may raise anything
             raise TiebreakError(
                 f"design {self.name!r}: {type(error).__name__}: {' '.join(str(error).split())}"
             ) from error
@@ -195,10 +195,10 @@ def check_output(name: str, network: nn.Module, shape: Shape) -> None:
     with torch.no_grad():
         logits = network.eval()(*shape.inputs(2))
     network.train(mode)
-    given = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-    if given != shape.output(2):
+    found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+    if found != shape.output(2):
         raise TiebreakError(
-            f"design {name!r}: gave {given} for 2 examples, should give logits of shape {shape.output(2)}"
+            f"design {name!r}: gave {found} for 2 examples, should give logits of shape {shape.output(2)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Can a design's runs be trained as one computation? Asked before training, so that the plan can say why not."""
+"""Can a design's runs be trained as one computation? Checked before training, so that the plan can give the reason."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import Shape, Words
 
-LONGEST = 160  # letters of a reason
-KNOWN = {  # in torch's words: in ours
+MAX_LENGTH = 160  # characters of a reason
+REASONS = {  # a part of torch's message: what we tell the user
     "data-dependent control flow": "it decides by values of a tensor (`if`, `.item()`), which differ from run to run",
     "aten::lstm": "it uses nn.LSTM, which torch cannot map over runs; use tiebreak.layers.lstm.Lstm",
     "aten::rnn_": "it uses nn.RNN, which torch cannot map over runs; use tiebreak.layers.rnn.Rnn",
@@ -22,8 +22,8 @@ KNOWN = {  # in torch's words: in ours
 }
 
 
-def why_not(network: nn.Module, shape: Shape) -> str:
-    """Why two runs of the network cannot be fused: one line, or nothing when they can. Trains nothing."""
+def fusion_obstacle(network: nn.Module, shape: Shape) -> str:
+    """The reason why two runs of the network cannot be fused, in one line; empty when they can. Trains nothing."""
     copies = [copy.deepcopy(network).train() for _ in range(2)]
     for each in copies:
         use_plain_cells(each, True)
@@ -35,21 +35,21 @@ def why_not(network: nn.Module, shape: Shape) -> str:
 
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
-            warnings.simplefilter("ignore")  # slow fallbacks are the business of the measurement
+            warnings.simplefilter("ignore")  # of slow fallbacks: the measurement will show them
             vmap(grad(loss))(params, buffers)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there
                 copies[0].eval()
                 vmap(loss)(params, buffers)
-    except Exception as error:  # theirs, whatever it is
-        return in_words(error)
+    except Exception as error:  # the design may raise anything
+        return explain_error(error)
     return ""
 
 
-def in_words(error: Exception) -> str:
-    """The cause in one line: in our words where torch's are many, else the first sentence of torch's."""
+def explain_error(error: Exception) -> str:
+    """The cause in one line: our text for a known limit of torch, else the first sentence of its message."""
     text = " ".join(str(error).split()).removeprefix("vmap: ")
-    for mark, reason in KNOWN.items():
+    for mark, reason in REASONS.items():
         if mark in text:
             return reason
     first = text.split(". ")[0]
-    return f"{type(error).__name__}: {first if len(first) <= LONGEST else first[: LONGEST - 1].rstrip() + '…'}"
+    return f"{type(error).__name__}: {first if len(first) <= MAX_LENGTH else first[: MAX_LENGTH - 1].rstrip() + '…'}"

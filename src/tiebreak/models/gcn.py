@@ -1,4 +1,4 @@
-"""Graph convolution as Kipf and Welling use it: two layers, and what becomes of them without this or that.
+"""Graph convolution as Kipf and Welling use it: three normalisations, with and without self-loops, and no edges at all.
 
     H = ReLU(Â dropout(X) W1 + b1),    logits = Â dropout(H) W2 + b2
 
@@ -33,10 +33,10 @@ from tiebreak.models.design import Graph
 DROPOUT = 0.5
 
 
-class Gcn(nn.Module):
-    """Symmetric normalisation with self-loops."""
+class GraphNetwork(nn.Module):
+    """Two layers; a design says what Â is."""
 
-    kind: ClassVar[str] = "symmetric"
+    kind: ClassVar[str]
     self_loops: ClassVar[bool] = True
 
     def __init__(self, shape: Graph, hidden: int = 16) -> None:
@@ -64,37 +64,43 @@ class Gcn(nn.Module):
         return spread(source, target, self.nodes, self.kind, self_loops=self.self_loops, dtype=dtype)
 
 
-class GcnRow(Gcn):
+class Gcn(GraphNetwork):
+    """Symmetric normalisation with self-loops."""
+
+    kind = "symmetric"
+
+
+class GcnRow(GraphNetwork):
     """Rows that sum to one: the mean over a node and its neighbours."""
 
     kind = "row"
 
 
-class GcnNone(Gcn):
+class GcnNone(GraphNetwork):
     """No normalisation: the sum over a node and its neighbours."""
 
     kind = "none"
 
 
-class GcnNoLoops(Gcn):
+class GcnNoLoops(GraphNetwork):
     """Symmetric normalisation without self-loops."""
 
-    self_loops = False
+    kind, self_loops = "symmetric", False
 
 
-class GcnRowNoLoops(GcnRow):
+class GcnRowNoLoops(GraphNetwork):
     """The mean over the neighbours."""
 
-    self_loops = False
+    kind, self_loops = "row", False
 
 
-class GcnNoneNoLoops(GcnNone):
+class GcnNoneNoLoops(GraphNetwork):
     """The sum over the neighbours."""
 
-    self_loops = False
+    kind, self_loops = "none", False
 
 
-class MlpGraph(Gcn):
+class MlpGraph(GraphNetwork):
     """No edges: every node by its own features."""
 
     def mixing(self, source: Tensor, target: Tensor, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:

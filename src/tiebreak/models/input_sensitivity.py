@@ -1,4 +1,4 @@
-"""Whether a network uses what it is asked about. One that does not still trains, to give the most frequent answers."""
+"""Whether a network uses its input. One that does not still trains, and gives the most frequent answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ROWS = 2
 
 
 def ignores_input(network: nn.Module, shape: Shape) -> bool:
-    """Whether the outputs for two different inputs (pixels, symbols, sound, features of nodes) are the very same."""
-    given = list(shape.inputs(ROWS))
+    """Whether the outputs for two different inputs (pixels, symbols, sound, node features) are equal bit for bit."""
+    inputs = list(shape.inputs(ROWS))
     place = 2 if isinstance(shape, Graph) else 0  # of a graph, the values of the features
-    one = given[place]
+    one = inputs[place]
     if one.is_floating_point():
         other = torch.rand(one.shape, generator=torch.Generator().manual_seed(0))
     else:
@@ -23,7 +23,7 @@ def ignores_input(network: nn.Module, shape: Shape) -> bool:
     network.eval()
     try:
         with torch.no_grad():
-            outputs = [network(*given[:place], each, *given[place + 1 :]) for each in (one, other)]
+            outputs = [network(*inputs[:place], each, *inputs[place + 1 :]) for each in (one, other)]
     finally:
         network.train(was_training)
     return bool(torch.equal(outputs[0], outputs[1]))

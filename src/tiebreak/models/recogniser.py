@@ -1,8 +1,8 @@
-"""Recognisers of the speech reports: the same ear (`speech_encoder`), and a decoder that remembers in one of two ways.
+"""Recognisers of the speech reports: one encoder (`speech_encoder`), and a decoder with an LSTM or with self-attention.
 
     LSTM        N e(y), LSTM                                   e(y) embedding of the symbols so far, N LayerNorm
-    attention   z = e(y) + p, z + A(N z) looking back only     p learned positions
-    both        then a block like the encoder's that looks at what was heard, N, a linear layer: the symbol after each
+    attention   z = e(y) + p, z + A(N z), A causal             p learned positions
+    both        then a block of cross-attention to the memory, N, a linear layer: the symbol after each
 
 y [B, T] symbols. Parameters at 80 mels, w = 200, 35 symbols and 98 places: 1,471,235 with the LSTM, 1,329,835 with
 attention. `speech-taylor` is the second with Taylor attention in the encoder and towards it. None has dropout.
@@ -12,6 +12,8 @@ given, and either the LSTM's `hidden` and `cell` or the `past_keys` and `past_va
 """
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -36,25 +38,25 @@ class Recogniser(nn.Module):
         self.cross = Block(width, kind)
         self.norm, self.output = nn.LayerNorm(width), nn.Linear(width, shape.symbols)
 
+    @abstractmethod
     def begin(self, rows: Tensor) -> State:
         """The decoder's own part of the first state, for as many rows as `rows` has."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """What the decoder makes of the next symbols [B, T]: queries [B, T, w], and its own part of the next state."""
-        raise NotImplementedError
 
-    def forward(self, features: Tensor, given: Tensor, frames: Tensor | None = None) -> Tensor:
-        """Logits [B, T, symbols] for the symbol after each of `given`; `frames` [B]: how many are sound."""
+    def forward(self, features: Tensor, symbols: Tensor, frames: Tensor | None = None) -> Tensor:
+        """Logits [B, T, symbols] for the symbol after each of `symbols`; `frames` [B]: how many are sound."""
         state = self.encode(features, frames)
-        queries, _ = self.write(given, state)
+        queries, _ = self.write(symbols, state)
         return self._logits(queries, state)
 
     def encode(self, features: Tensor, frames: Tensor | None = None) -> State:
         """The state in which decoding begins."""
-        heard, real = self.encoder(features, frames)
-        memory = self.cross.attention.remember(heard)
-        state = {"keys": memory.keys, "values": memory.values, **self.begin(heard)}
+        encoded, real = self.encoder(features, frames)
+        memory = self.cross.attention.remember(encoded)
+        state = {"keys": memory.keys, "values": memory.values, **self.begin(encoded)}
         return state if real is None else {**state, "real": real}
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
@@ -62,15 +64,15 @@ class Recogniser(nn.Module):
         queries, own = self.write(token[:, None], state)
         return self._logits(queries, state)[:, 0], {**state, **own}
 
-    def attention_weights(self, features: Tensor, given: Tensor, frames: Tensor | None = None) -> Tensor:
-        """How much each symbol looks at each place of the memory, the mean over heads [B, T, S]."""
+    def attention_weights(self, features: Tensor, symbols: Tensor, frames: Tensor | None = None) -> Tensor:
+        """The weights of each symbol over the places of the memory, the mean over heads [B, T, S]."""
         state = self.encode(features, frames)
-        queries, _ = self.write(given, state)
+        queries, _ = self.write(symbols, state)
         return self.cross.weights(queries, Memory(state["keys"], state["values"]), real=state.get("real"))
 
     def _logits(self, queries: Tensor, state: State) -> Tensor:
-        looked = self.cross(queries, Memory(state["keys"], state["values"]), real=state.get("real"))
-        return self.output(self.norm(looked))  # type: ignore[no-any-return]
+        attended = self.cross(queries, Memory(state["keys"], state["values"]), real=state.get("real"))
+        return self.output(self.norm(attended))  # type: ignore[no-any-return]
 
 
 class SpeechLstm(Recogniser):
@@ -95,12 +97,10 @@ class SpeechLstm(Recogniser):
         return outputs, {"hidden": hidden[0], "cell": cell[0]}
 
 
-class SpeechAttention(Recogniser):
-    """The attention decoder, which knows as many places as the longest target has."""
+class AttentionRecogniser(Recogniser):
+    """The attention decoder, with a learned position for each place of the longest target."""
 
-    def __init__(
-        self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0, kind: str = "softmax"
-    ) -> None:
+    def __init__(self, shape: Clips, width: int, strides: int, augment: int, kind: str) -> None:
         super().__init__(shape, width, strides, augment, kind)
         self.places = nn.Parameter(torch.rand(shape.length, width))
         self.norm_own, self.own = nn.LayerNorm(width), MultiHead(width, HEADS, bias="not-keys")
@@ -115,12 +115,19 @@ class SpeechAttention(Recogniser):
         first = state["past_keys"].shape[-2]
         z = self.embedding(tokens) + self.places[first : first + tokens.shape[1]]
         past = Memory(state["past_keys"], state["past_values"]) if first else None
-        looked, now = self.own.step(self.norm_own(z), past)
-        return z + looked, {"past_keys": now.keys, "past_values": now.values}
+        attended, now = self.own.step(self.norm_own(z), past)
+        return z + attended, {"past_keys": now.keys, "past_values": now.values}
 
 
-class SpeechTaylor(SpeechAttention):
-    """The same with Taylor attention in the encoder and towards what it heard, linear in the length of the clip."""
+class SpeechAttention(AttentionRecogniser):
+    """Softmax attention everywhere."""
+
+    def __init__(self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0) -> None:
+        super().__init__(shape, width, strides, augment, kind="softmax")
+
+
+class SpeechTaylor(AttentionRecogniser):
+    """The same with Taylor attention in the encoder and in cross-attention, linear in the length of the clip."""
 
     def __init__(self, shape: Clips, width: int = 200, strides: int = 1, augment: int = 0) -> None:
         super().__init__(shape, width, strides, augment, kind="taylor")

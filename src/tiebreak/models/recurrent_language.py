@@ -1,4 +1,4 @@
-"""Recurrent language models: read a word, change the state, say which word comes next.
+"""Recurrent language models: each word updates the state, and the state predicts the next word.
 
     rnn     h_t = f(h_{t-1} H + e(x_t) I + b_1),  logits = h_t U + b_2          f sigmoid (R4) or tanh
     lstm    e(x_t), LSTM, ..., LSTM, logits = y_t U + b
@@ -32,10 +32,10 @@ from tiebreak.models.design import Words
 EVENLY = 0.1  # embeddings and output layer of the LSTM start within plus and minus this
 
 
-class RnnSigmoid(nn.Module):
-    """The network of R4."""
+class RnnLanguage(nn.Module):
+    """One recurrent layer; a design says which nonlinearity f it has."""
 
-    squash: Callable[[Tensor], Tensor] = staticmethod(torch.sigmoid)
+    squash: Callable[[Tensor], Tensor]
 
     def __init__(self, shape: Words, embedding: int = 256, hidden: int = 512) -> None:
         super().__init__()
@@ -81,7 +81,13 @@ class RnnSigmoid(nn.Module):
         return kept @ self.leave + self.bias_words
 
 
-class RnnTanh(RnnSigmoid):
+class RnnSigmoid(RnnLanguage):
+    """The network of report R4."""
+
+    squash = staticmethod(torch.sigmoid)
+
+
+class RnnTanh(RnnLanguage):
     """The same with tanh."""
 
     squash = staticmethod(torch.tanh)

@@ -1,4 +1,4 @@
-"""What recognisers hear with: two convolutions over time and two blocks of attention, as in the speech reports.
+"""The encoder of the recognisers: two convolutions over time and two blocks of attention, as in the speech reports.
 
     x_0 = features [B, frames, mels];   x_1 = GELU(conv(x_0));   x_2 = GELU(conv(x_1)) + positions, half as many
     twice: x + A(N x), x + M(N x);   then N          A two heads, M w to 2 w to w with GELU, N LayerNorm
@@ -8,9 +8,9 @@ mels and w = 200 these are 812,800 parameters. Queries and keys are each scaled 
 1 / sqrt(D) of their product. Source: the encoder of Radford et al., "Robust speech recognition via large-scale weak
 supervision" (2023), made small.
 
-`frames` [B] says how many frames of each row are sound. Whatever follows is then no part of any sum: it is set to zero
-before each convolution, as the padding at a clip's end is, and no query looks at it. Without `frames` all of a row is
-sound, zeros included, as the reports had it. `augment` hides so many stretches of time and of bands in training.
+`frames` [B] says how many frames of each row are sound. The frames after them are set to zero before each convolution,
+as the padding at a clip's end is, and are masked in attention. Without `frames` all of a row counts as sound, zeros
+included, as in the reports. `augment` is the number of stretches of time and of bands that SpecAugment masks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tiebreak.layers.heads import Memory, MultiHead
-from tiebreak.layers.spec_augment import Hide
+from tiebreak.layers.spec_augment import SpecAugment
 
 BLOCKS, HEADS, TAPS = 2, 2, 3
 SLOWEST = 3000.0  # frames: the longest wave of the positions, over 2 pi
@@ -33,16 +33,16 @@ class Encoder(nn.Module):
 
     def __init__(self, mels: int, width: int, strides: int = 1, kind: str = "softmax", augment: int = 0) -> None:
         super().__init__()
-        self.hide = Hide(augment) if augment else None
+        self.augment = SpecAugment(augment) if augment else None
         self.first = nn.Conv1d(mels, width, TAPS, padding=1, stride=strides)
         self.second = nn.Conv1d(width, width, TAPS, padding=1, stride=2)
         self.blocks = nn.ModuleList(Block(width, kind) for _ in range(BLOCKS))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, features: Tensor, frames: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
-        """The memory that a decoder looks at."""
-        heard = features if self.hide is None else self.hide(features, frames)
-        x, real = heard.to(self.first.weight.dtype), None
+        """The memory for the decoder's cross-attention."""
+        features = features if self.augment is None else self.augment(features, frames)
+        x, real = features.to(self.first.weight.dtype), None
         for conv in (self.first, self.second):
             if frames is not None:
                 x = x.masked_fill(~_sound(x, frames)[..., None], 0.0)
@@ -57,7 +57,7 @@ class Encoder(nn.Module):
 
 
 class Block(nn.Module):
-    """x + A(N x) and x + M(N x), where A looks around in x itself or at a memory."""
+    """x + A(N x) and x + M(N x), where A is attention to x itself or to a memory."""
 
     def __init__(self, width: int, kind: str = "softmax") -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class Block(nn.Module):
         return x + self.output(F.gelu(self.hidden(self.norm_hidden(x))))  # type: ignore[no-any-return]
 
     def weights(self, x: Tensor, memory: Memory, *, real: Tensor | None = None) -> Tensor:
-        """How much each query looks at each key, the mean over heads: [B, L, S]."""
+        """The attention weights of each query over the keys, the mean over heads: [B, L, S]."""
         layer = self.attention
         queries = layer._split(layer.query(self.norm(x)))
         scores = queries @ memory.keys.mT * queries.shape[-1] ** -0.5

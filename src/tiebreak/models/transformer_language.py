@@ -1,4 +1,4 @@
-"""Transformers as language models: every word looks back at the words before it in its window.
+"""Transformers as language models: every word attends to the words before it in its window.
 
     x = E e(x_t) + position,  x + A(N x), x + M(N x) for every layer, then N, and E^T x + b
 
@@ -12,6 +12,7 @@ Source: Vaswani et al. (2017), with the norm before each part (Xiong et al. 2020
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -26,10 +27,10 @@ from tiebreak.models.transformer_translator import sinusoids
 DROPOUT = 0.1
 
 
-class Transformer(nn.Module):
-    """With softmax attention."""
+class TransformerLanguage(nn.Module):
+    """The network; a design says which kind of attention it has."""
 
-    kind = "softmax"
+    kind: ClassVar[str]
 
     def __init__(self, shape: Words, width: int = 464, layers: int = 2, heads: int = 8) -> None:
         super().__init__()
@@ -61,14 +62,20 @@ class Transformer(nn.Module):
         return self(state[None])[0, :, -1], state
 
 
-class TaylorTransformer(Transformer):
+class Transformer(TransformerLanguage):
+    """With softmax attention."""
+
+    kind = "softmax"
+
+
+class TaylorTransformer(TransformerLanguage):
     """With Taylor attention, linear in the length."""
 
     kind = "taylor"
 
 
 class Block(nn.Module):
-    """One layer: looking back, and two linear layers; each after a norm and added."""
+    """One layer: causal attention, and two linear layers; each after a norm, with a residual connection."""
 
     def __init__(self, width: int, heads: int, kind: str) -> None:
         super().__init__()

@@ -12,6 +12,8 @@ with attention (Luong et al. 2015, score "general", no input feeding).
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -25,8 +27,8 @@ from tiebreak.models.design import PADDING, Sentences
 State = tuple[Tensor, Tensor, Tensor, Tensor]  # memory [B, S, w], real [B, S], and the LSTM's h and c [B, w]
 
 
-class TranslatorPlain(nn.Module):
-    """Without attention: all that the decoder knows of the source is its first state."""
+class Translator(nn.Module):
+    """Encoder and decoder; a design says what is between the decoder's LSTM and the output layer."""
 
     def __init__(self, shape: Sentences, width: int = 128) -> None:
         super().__init__()
@@ -39,9 +41,13 @@ class TranslatorPlain(nn.Module):
         self.dropout_target, self.dropout_output = Dropout(0.3), Dropout(0.3)
         self.attention = self.make_attention(width)
 
+    @abstractmethod
     def make_attention(self, width: int) -> nn.Module | None:
-        """The layer between LSTM and output, called with queries, memory and what of it is real."""
-        return None
+        """The layer between LSTM and output, called with queries, memory and its mask; None without attention."""
+
+    @abstractmethod
+    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor | None:
+        """The weights of each symbol of the target over those of the source [B, T, S]; None without attention."""
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """Logits [B, T, targets] for the symbol after each of the target's, given those before it."""
@@ -62,9 +68,12 @@ class TranslatorPlain(nn.Module):
         output, (hidden, cell) = self.decoder.cell(embedded, (hidden[None], cell[None]))
         return self._logits(output[:, None], memory, real)[:, 0], (memory, real, hidden[0], cell[0])
 
-    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor | None:
-        """How much each symbol of the target looks at each of the source [B, T, S]; None without attention."""
-        return None
+    def _weights(self, source: Tensor, target: Tensor) -> Tensor:
+        """The weights of the attention layer [B, T, S]."""
+        memory, real, hidden, cell = self.encode(source)
+        outputs, _ = self.decoder(self.dropout_target(self.target(target)), (hidden[None], cell[None]))
+        assert self.attention is not None
+        return self.attention(outputs, memory, real)[1]  # type: ignore[no-any-return]
 
     def _logits(self, outputs: Tensor, memory: Tensor, real: Tensor) -> Tensor:
         if self.attention is not None:
@@ -72,7 +81,17 @@ class TranslatorPlain(nn.Module):
         return F.linear(self.dropout_output(outputs), self.target.weight, self.bias)
 
 
-class TranslatorAttention(TranslatorPlain):
+class TranslatorPlain(Translator):
+    """Without attention: all that the decoder knows of the source is its first state."""
+
+    def make_attention(self, width: int) -> None:
+        """None."""
+
+    def attention_weights(self, source: Tensor, target: Tensor) -> None:
+        """None: there are no weights."""
+
+
+class TranslatorAttention(Translator):
     """With bilinear attention to what the encoder made of every symbol."""
 
     def make_attention(self, width: int) -> nn.Module:
@@ -80,11 +99,8 @@ class TranslatorAttention(TranslatorPlain):
         return Bilinear(width, width, width)
 
     def attention_weights(self, source: Tensor, target: Tensor) -> Tensor:
-        """How much each symbol of the target looks at each of the source [B, T, S]."""
-        memory, real, hidden, cell = self.encode(source)
-        outputs, _ = self.decoder(self.dropout_target(self.target(target)), (hidden[None], cell[None]))
-        assert self.attention is not None
-        return self.attention(outputs, memory, real)[1]  # type: ignore[no-any-return]
+        """The weights of each symbol of the target over those of the source [B, T, S]."""
+        return self._weights(source, target)
 
 
 class TaylorBilinear(Bilinear):
@@ -105,8 +121,12 @@ class TaylorBilinear(Bilinear):
         return torch.tanh(self.output(torch.cat([query, context], dim=-1))), weights
 
 
-class TranslatorTaylor(TranslatorAttention):
+class TranslatorTaylor(Translator):
     """The same with Taylor attention, whose cost is linear in the length."""
+
+    def attention_weights(self, source: Tensor, target: Tensor) -> Tensor:
+        """The weights of each symbol of the target over those of the source [B, T, S]."""
+        return self._weights(source, target)
 
     def make_attention(self, width: int) -> nn.Module:
         """The bilinear layer with Taylor weights."""

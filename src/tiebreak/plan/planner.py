@@ -113,7 +113,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
     """The arm, its runs, and whether its network uses its input (checked for a user's design; tests check ours)."""
     from tiebreak import catalog
     from tiebreak.cost import measure
-    from tiebreak.models.fusibility import why_not
+    from tiebreak.models.fusibility import fusion_obstacle
     from tiebreak.models.input_sensitivity import ignores_input
 
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
@@ -156,7 +156,7 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         runs=keys,
         parameters=measure.parameters(network),
         flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
-        cannot_fuse=why_not(network, shape),  # type: ignore[arg-type]
+        cannot_fuse=fusion_obstacle(network, shape),  # type: ignore[arg-type]
         shape=asdict(shape),  # type: ignore[call-overload]
     )
     return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]

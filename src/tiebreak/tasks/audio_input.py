@@ -1,4 +1,4 @@
-"""A user's sound as the features that a trained recogniser knows."""
+"""Features of a user's sound file, computed as for training, from settings that the results folder stores."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
 
 
-class Heard(NamedTuple):
-    """Features [frames, mels] of a sound, how many seconds it lasts, and what was done to it."""
+class AudioFeatures(NamedTuple):
+    """Features [frames, mels] of a sound, its length in seconds, and a note on what was done to it."""
 
     features: NDArray[np.float32]
     seconds: float
     note: str
 
 
-def hear(path: Path, front_end: FrontEnd | None) -> Heard:
+def read_features(path: Path, front_end: FrontEnd | None) -> AudioFeatures:
     """The features of a WAV or FLAC file, made as those of training were."""
     if front_end is None:
         raise TiebreakError(
@@ -43,11 +43,11 @@ def hear(path: Path, front_end: FrontEnd | None) -> Heard:
         features = ((features - np.array(front_end.mean)) / np.array(front_end.deviation)).astype(np.float16)
     notes = [f"resampled from {sound.rate:,} to {rate:,} samples a second"] if sound.rate != rate else []
     notes += [] if samples.any() else ["silence"]
-    return Heard(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))
+    return AudioFeatures(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))
 
 
-def pace(spent: float, seconds: float) -> str:
-    """How long it took to hear and write, in seconds, compared with the sound."""
+def real_time_factor(spent: float, seconds: float) -> str:
+    """The time spent and the length of the sound, both in seconds, and their quotient, as text."""
     return f"{_plain(spent)} s for {_plain(seconds)} s of sound: real-time factor {_plain(spent / seconds)}"
 
 

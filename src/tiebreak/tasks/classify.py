@@ -1,4 +1,4 @@
-"""Image classification: negative log likelihood, accuracy; the protocols are in names.py as plain options."""
+"""Image classification: negative log likelihood, accuracy; the protocols are plain options in study/registry.py."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tiebreak.data.images.image_files import Form
 from tiebreak.models.design import Images
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_cross_entropy, smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
@@ -62,11 +63,11 @@ class Classify:
     ) -> Split:
         """Images as float32 [N, C, H, W], moved as the evaluation says, and labels [N]."""
         chosen = _chosen(data, name, options)
-        how = [_move(evaluation)] if not evaluation.get("disturbed") else list(DISTURBANCES)
-        moved = [self.inputs(affine.move(data.images[name][chosen], each), options) for each in how]
+        moves = [_move(evaluation)] if not evaluation.get("disturbed") else list(DISTURBANCES)
+        moved = [self.inputs(affine.move(data.images[name][chosen], each), options) for each in moves]
         return {
             "images": torch.cat(moved) if len(moved) > 1 else moved[0],
-            "labels": torch.from_numpy(data.labels[name][chosen]).repeat(len(how)),
+            "labels": torch.from_numpy(data.labels[name][chosen]).repeat(len(moves)),
         }
 
     def inputs(self, pixels: npt.NDArray[np.uint8], options: Mapping[str, Scalar]) -> Tensor:
@@ -82,11 +83,8 @@ class Classify:
         """The weighted mean of -log p(label), with label smoothing where the run has it."""
         logits = network(batch["images"])
         if "label_smoothing" not in hypers:
-            return torch.dot(weights, F.cross_entropy(logits, batch["labels"], reduction="none"))
-        minus_log_p = -F.log_softmax(logits, dim=1)
-        share = hypers["label_smoothing"]
-        picked = minus_log_p.gather(1, batch["labels"][:, None])[:, 0]
-        return torch.dot(weights, (1 - share) * picked + share * minus_log_p.mean(dim=1))
+            return torch.dot(weights, smoothed_cross_entropy(logits, batch["labels"], None))
+        return torch.dot(weights, smoothed_nll(logits, batch["labels"], hypers["label_smoothing"]))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
         """Whether each image is classified correctly, its loss, and the class it is taken for."""
@@ -123,12 +121,14 @@ class Classify:
                 shown["activations"] = {"images": pixels[:SHOWN_MAPS], "maps": maps}
         return shown
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
-        """The classes of a picture file, most likely first; a picture of another size is resized, and that is said."""
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
+        """The classes of a picture file, most likely first; the note tells if the picture was resized."""
         shape = trained_on.shape
         assert isinstance(shape, Images)
         form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)
-        pixels, note = image_files.read_resized(Path(given), form)
+        pixels, note = image_files.read_resized(Path(user_input), form)
         with torch.no_grad():
             probabilities = F.softmax(network(self.inputs(pixels[None], trained_on.options)), dim=1)[0].tolist()
         names = trained_on.vocabulary["classes"]
@@ -140,9 +140,9 @@ class Classify:
         labels = torch.from_numpy(data.labels["test"][chosen])
         device = next(network.parameters()).device
         curves: dict[str, Any] = {}
-        for kind, how in ROBUSTNESS.items():
-            curves[f"{kind}_value"] = np.array([getattr(each, kind) for each in how], np.float32)
-            batches = (self.inputs(affine.move(data.images["test"][chosen], each), options) for each in how)
+        for kind, moves in ROBUSTNESS.items():
+            curves[f"{kind}_value"] = np.array([getattr(each, kind) for each in moves], np.float32)
+            batches = (self.inputs(affine.move(data.images["test"][chosen], each), options) for each in moves)
             with torch.no_grad():
                 right = [(network(batch.to(device)).argmax(dim=1).cpu() == labels).float().mean() for batch in batches]
             curves[f"{kind}_accuracy"] = torch.stack(right).numpy()

@@ -1,4 +1,4 @@
-"""What training needs from a task: everything that must be equal for all designs is behind this interface."""
+"""The interface of a task: everything that must be equal for all designs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Hypers = Mapping[str, Tensor]  # hyper-parameters of one run; those that are 0 a
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedOn:
-    """What a results folder remembers of the data that a network was trained on."""
+    """What a results folder stores about the data that a network was trained on."""
 
     shape: Shape
     vocabulary: Mapping[str, tuple[str, ...]]
@@ -37,7 +37,7 @@ class Task(Protocol):
 
     @property
     def shared(self) -> frozenset[str]:
-        """The tensors of a split that are all examples' alike, such as the edges of a graph."""
+        """The names of the tensors of a split that all examples share, such as the edges of a graph."""
 
     @property
     def ordered(self) -> bool:
@@ -50,7 +50,7 @@ class Task(Protocol):
         """Names that numbers stand for, such as those of the classes: what `use` needs of the data."""
 
     def with_options(self, options: Mapping[str, Scalar]) -> Task:
-        """The same task with these options (of the task or of an evaluation) where loss and outcomes look at them."""
+        """The same task with these options, of the task or of an evaluation, for loss and outcomes."""
 
     def sizes(self, data: Any, options: Mapping[str, Scalar]) -> dict[str, int]:
         """How many examples each split has under these options."""
@@ -65,7 +65,7 @@ class Task(Protocol):
         """The weighted mean loss of one batch; weights [B] sum to 1."""
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
-        """Per example [B, ...]: what the metrics are made of."""
+        """Per example [B, ...]: what `score` computes the metrics from."""
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """The metrics of a whole split from its outcomes, and what to keep of each example [N]."""
@@ -75,20 +75,22 @@ class Task(Protocol):
     ) -> dict[str, Arrays]:
         """What a report shows of a trained network beyond numbers; `examples` of the test split are shown singly."""
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
-        """What the network says of an input from outside; `how` are options of `use`."""
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
+        """The network's reply to a user's input; `use_options` are options of the command `use`."""
 
 
 @runtime_checkable
 class Online(Protocol):
-    """A task whose evaluation may train, as that of R4 did: what is scored is the loss before each update."""
+    """A task whose evaluation may train, as that of report R4 did: the loss before each update is scored."""
 
     @property
     def trains(self) -> bool:
         """Whether it does, under the task's options."""
 
     def seen(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-        """What the metrics are made of, from the loss of every step of a pass over a split."""
+        """Outcomes from the loss of every step of a pass over a split."""
 
 
 def select(task: Task, split: Split, take: Callable[[Tensor], Tensor]) -> dict[str, Tensor]:

@@ -3,9 +3,9 @@
     loss = - (1 / n) sum_t log p(x_t | x_1 .. x_{t-1}),   perplexity = exp(loss)       over the n tokens of a split
 
 A text is cut into S streams that are read side by side, and these into windows of T tokens. An example is one window of
-all streams, [S, T] in and [S, T] wanted; the next example goes on where it ends. Every token but the text's first (it
-has none before it) is wanted exactly once: where streams or windows are not filled, what is missing does not count. At
-the start of a stream nothing is known of what came before.
+all streams, inputs [S, T] and targets [S, T]; the next example goes on where it ends. Every token but the text's first
+(it has none before it) is a target exactly once: what fills up streams and windows does not count. At the start of a
+stream nothing is known of what came before.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from tiebreak.data.text import corpus, tokens
 from tiebreak.data.text.corpus import CorpusData
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
-from tiebreak.models.decoding import Draw
+from tiebreak.models.decoding import Sampling
 from tiebreak.models.design import Words
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_cross_entropy
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
@@ -82,14 +83,14 @@ class Language:
     def split(
         self, data: CorpusData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
     ) -> Split:
-        """given and wanted [N, S, T], and which of the wanted are real: the rest fills streams and windows up."""
+        """inputs and targets [N, S, T], and `real`: 0 where a target only fills up a stream or a window."""
         streams, window = _cut(options, name)
         data.check_window(window, streams)
         text = torch.from_numpy(data.tokens[name].astype(np.int64))
-        given, wanted, real = (
+        inputs, targets, real = (
             _windows(each, streams, window) for each in (text[:-1], text[1:], torch.ones(len(text) - 1))
         )
-        return {"inputs": given, "targets": wanted, "real": real}
+        return {"inputs": inputs, "targets": targets, "real": real}
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p over the real tokens of a window, with label smoothing where the run has it."""
@@ -104,12 +105,7 @@ class Language:
         return {"loss": (each * real).sum(dim=(1, 2)), "tokens": real.sum(dim=(1, 2))}
 
     def _minus_log_p(self, network: Network, batch: Split, hypers: Hypers) -> Tensor:
-        logits, wanted = network(batch["inputs"]), batch["targets"]
-        each = F.cross_entropy(logits.flatten(0, -2), wanted.flatten(), reduction="none")
-        if "label_smoothing" in hypers:
-            share, rows = hypers["label_smoothing"], logits.flatten(0, -2)
-            each = (1 - share) * each + share * (rows.logsumexp(dim=-1) - rows.mean(dim=-1))
-        return each.view(wanted.shape)
+        return smoothed_cross_entropy(network(batch["inputs"]), batch["targets"], hypers.get("label_smoothing"))
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """Loss and perplexity of the whole text; those of each window are kept."""
@@ -138,8 +134,8 @@ class Language:
         written = []
         beginnings = _beginnings(data)
         for number, beginning in enumerate(beginnings):
-            draw = Draw(seed=stream(0, "samples", number))
-            (text,) = _continue(network, beginning, data.end, LONGEST, 1, draw)
+            sampling = Sampling(seed=stream(0, "samples", number))
+            (text,) = _continue(network, beginning, data.end, LONGEST, 1, sampling)
             written.append(corpus.join(text, data))
         return {
             "samples": {
@@ -150,25 +146,29 @@ class Language:
             }
         }
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
         """The text continued, as often as asked for. All of it is read first; unknown words are told."""
         words, level = trained_on.vocabulary["words"], cast(tokens.Level, trained_on.vocabulary["level"][0])
         pieces = (
-            list(given) if level == "character" else tokens.split_words(given, bool(trained_on.vocabulary["marks"]))
+            list(user_input)
+            if level == "character"
+            else tokens.split_words(user_input, bool(trained_on.vocabulary["marks"]))
         )
         end = words.index(tokens.END) if tokens.END in words else None
         if not pieces and end is None:
-            raise TiebreakError(f"{given!r}: nothing to continue; give the beginning of a text")
+            raise TiebreakError(f"{user_input!r}: nothing to continue; give the beginning of a text")
         prompt = tokens.number(pieces, words)  # raises where there is no <unk> for what is not known
         strange = list(dict.fromkeys(piece for piece in pieces if piece not in set(words)))
         notes = [f"not in the vocabulary, read as {tokens.UNKNOWN}: {', '.join(strange)}"] if strange else []
-        draw = Draw(
-            temperature=float(how["temperature"]),
-            top_k=int(how["top_k"]),
-            top_p=float(how["top_p"]),
-            seed=int(how["sampling_seed"]),
+        sampling = Sampling(
+            temperature=float(use_options["temperature"]),
+            top_k=int(use_options["top_k"]),
+            top_p=float(use_options["top_p"]),
+            seed=int(use_options["sampling_seed"]),
         )
-        texts = _continue(network, prompt, end, int(how["words"]), int(how["n"]), draw)
+        texts = _continue(network, prompt, end, int(use_options["words"]), int(use_options["n"]), sampling)
         whole = [[*pieces, *(words[token] for token in text)] for text in texts]
         return Reply(answers=[Answer(text=tokens.join_tokens(each, level)) for each in whole], note="; ".join(notes))
 
@@ -205,7 +205,7 @@ def _beginnings(data: CorpusData) -> list[npt.NDArray[np.int32]]:
 
 
 def _continue(
-    network: Any, prompt: npt.NDArray[np.int32], end: int | None, most: int, count: int, draw: Draw
+    network: Any, prompt: npt.NDArray[np.int32], end: int | None, most: int, count: int, sampling: Sampling
 ) -> list[list[int]]:
     """What a network writes after a prompt, `count` times: the tokens before the first `end`, or `most`."""
     first = [int(token) for token in prompt] or [cast(int, end)]
@@ -215,5 +215,5 @@ def _continue(
         for token in first[:-1]:
             _, state = network.step(torch.full((count,), token, device=device), state)
         start = torch.full((count,), first[-1], device=device)
-        rows, lengths = decoding.sample(network.step, state, start, most, how=draw, end=end)
+        rows, lengths = decoding.sample(network.step, state, start, most, sampling=sampling, end=end)
     return [row[:size] for row, size in zip(rows.tolist(), lengths.tolist(), strict=True)]

@@ -29,10 +29,11 @@ from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Graph
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 from tiebreak.text import printable
 
-INPUTS = ("rows", "columns", "values", "order", "source", "target")  # of a network: see `interfaces.Graph`
+INPUTS = ("rows", "columns", "values", "order", "source", "target")  # of a network: see `models.design.Graph`
 DRAWN = 300  # nodes of a graph that is laid out for a picture, at most
 GROUPS = 6  # of nodes by their number of neighbours, at most
 
@@ -83,11 +84,7 @@ class Nodes:
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The weighted mean of each example's mean of -log p(label), with label smoothing where the run has it."""
-        minus_log_p = -F.log_softmax(_logits(network, batch), dim=-1)
-        each = minus_log_p.gather(-1, batch["labels"].unsqueeze(-1)).squeeze(-1)
-        if "label_smoothing" in hypers:
-            share = hypers["label_smoothing"]
-            each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
+        each = smoothed_nll(_logits(network, batch), batch["labels"], hypers.get("label_smoothing"))
         return torch.dot(weights, each.mean(dim=1))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
@@ -122,31 +119,33 @@ class Nodes:
             }
         return shown
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
         """The classes of a node of the graph that the network was trained on, most likely first."""
         data = self.load(trained_on.data, None)
         if self.shape(data) != trained_on.shape:
             raise TiebreakError(f"{trained_on.data}: is not the graph that was trained on any more")
-        node = _find(data, given)
+        node = _find(data, user_input)
         chances = probabilities(network, data, trained_on.options)[node].tolist()
         answers = [Answer(text=name, probability=value) for name, value in zip(data.class_names, chances, strict=True)]
         label = data.labels[node]
         split = next((split for split, nodes in data.splits.items() if node in nodes), "no")
         known_as = f"{data.class_names[label]}, in the {split} split" if label >= 0 else "not known"
-        note = f"node {given} has {data.degrees()[node]} neighbours; its class is {known_as}"
+        note = f"node {user_input} has {data.degrees()[node]} neighbours; its class is {known_as}"
         return Reply(answers=sorted(answers, key=lambda each: -(each.probability or 0.0)), note=note)
 
 
-def _find(data: GraphData, given: str) -> int:
+def _find(data: GraphData, name: str) -> int:
     """The node that a user names: as its files do, or by its number where they do not."""
     if data.node_names:
-        if given not in data.node_names:
+        if name not in data.node_names:
             some = ", ".join(map(printable, data.node_names[:3]))
-            raise TiebreakError(f"{given!r}: no node of {data.name}; it has {data.nodes:,}, such as {some}")
-        return data.node_names.index(given)
-    if not given.isdecimal() or int(given) >= data.nodes:
-        raise TiebreakError(f"{given!r}: no node; the nodes of {data.name} are 0 to {data.nodes - 1}")
-    return int(given)
+            raise TiebreakError(f"{name!r}: no node of {data.name}; it has {data.nodes:,}, such as {some}")
+        return data.node_names.index(name)
+    if not name.isdecimal() or int(name) >= data.nodes:
+        raise TiebreakError(f"{name!r}: no node; the nodes of {data.name} are 0 to {data.nodes - 1}")
+    return int(name)
 
 
 def inputs(data: GraphData, normalise_features: bool) -> dict[str, Tensor]:
@@ -170,9 +169,9 @@ def inputs(data: GraphData, normalise_features: bool) -> dict[str, Tensor]:
 def probabilities(network: nn.Module, data: GraphData, options: Mapping[str, Scalar]) -> Tensor:
     """Of every class for every node [nodes, classes], on the CPU."""
     device = next(network.parameters()).device
-    given = inputs(data, bool(options["normalise_features"]))
+    arrays = inputs(data, bool(options["normalise_features"]))
     with torch.no_grad():
-        return F.softmax(network(*(given[name].to(device) for name in INPUTS)), dim=1).cpu()
+        return F.softmax(network(*(arrays[name].to(device) for name in INPUTS)), dim=1).cpu()
 
 
 def _logits(network: Network, batch: Split) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a trained network says when it is put to work, and where it looked. No torch: the terminal shows it."""
+"""The reply of a trained network to a user's input, for the command `use`. No torch: the terminal shows it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """One of the things that a network says of an input, and how likely it finds it; None where that means nothing."""
+    """One answer and its probability; None where there is no such number."""
 
     text: str
     probability: float | None = None
@@ -18,7 +18,7 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionWeights:
-    """Where a network looked while it answered: weights [rows, columns], a row for each symbol of the answer."""
+    """Attention weights of an answer: weights [rows, columns], a row for each symbol of the answer."""
 
     weights: npt.NDArray[np.float32]
     rows: tuple[str, ...]
@@ -27,7 +27,7 @@ class AttentionWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:
-    """What a network says of an input from outside, best first, and what was done to the input."""
+    """Answers, best first, and a note on what was done to the input."""
 
     answers: list[Answer]
     note: str = ""

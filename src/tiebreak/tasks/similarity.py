@@ -2,7 +2,7 @@
 
 | name                | formula                                                        | range        | better |
 |---------------------|----------------------------------------------------------------|--------------|--------|
-| error_rate          | mean over sentences of Levenshtein(r, p) / |r|, in characters  | 0 and up     | less   |
+| error_rates         | Levenshtein(r, p) / |r| of each sentence, in characters        | 0 and up     | less   |
 | cer                 | all edits / all characters of the references                   | 0 and up     | less   |
 | wer                 | the same in words                                              | 0 and up     | less   |
 | exact_match         | share of predictions without an error                          | 0 to 1       | more   |
@@ -40,13 +40,8 @@ def error_rates(references: Sentences, predictions: Sentences) -> NDArray[np.flo
     return _edits(references, predictions) / np.maximum(_lengths(references), 1)
 
 
-def error_rate(references: Sentences, predictions: Sentences) -> float:
-    """The mean of `error_rates`: every sentence counts the same, however long; can exceed 1."""
-    return float(error_rates(references, predictions).mean())
-
-
 def cer(references: Sentences, predictions: Sentences) -> float:
-    """Character error rate of the whole: long sentences count more than in `error_rate`."""
+    """Character error rate of the whole: long sentences count more than in the mean of `error_rates`."""
     return _corpus_rate(references, predictions)
 
 

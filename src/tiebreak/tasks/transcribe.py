@@ -34,6 +34,7 @@ from tiebreak.models.design import Clips
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import audio_input, similarity, transcribe_exhibits
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 
 MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
@@ -43,7 +44,7 @@ MOST = alphabet.LENGTH - 1  # symbols of a target, its end included
 class Transcribe:
     """The task of the `recogniser` family: features and symbols in, logits for the symbol after each out.
 
-    A batch without `frames` is one whose padding frames are not masked: the network is not told which they are.
+    A batch without `frames` is one whose padding frames are not masked: the network does not know which they are.
     """
 
     options: Mapping[str, Scalar] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Transcribe:
 
     def front_end(self, data: SpeechData) -> FrontEnd | None:
         """How sound became features; None: the features came ready-made."""
-        return self._heard(data).front_end
+        return self._filtered(data).front_end
 
     def with_options(self, options: Mapping[str, Scalar]) -> Transcribe:
         """The same with other options: how long clips and targets are, what the loss counts, how it decodes."""
@@ -73,32 +74,32 @@ class Transcribe:
     def shape(self, data: SpeechData) -> Clips:
         """Bands and frames of a clip, symbols of a target."""
         longest = max(len(text) for split in SPLITS for text in data.texts[split]) + 1
-        frames = int(self.options.get("frames", 0)) or self._heard(data).longest
+        frames = int(self.options.get("frames", 0)) or self._filtered(data).longest
         length = int(self.options.get("length", 0)) or min(longest, MOST)
         return Clips(mels=data.mels, frames=frames, symbols=len(SYMBOLS), length=length)
 
     def split(
         self, data: SpeechData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
     ) -> Split:
-        """features [N, frames, mels] float16, given and wanted [N, length]; frames [N] where padding is masked."""
+        """features [N, frames, mels] float16, inputs and targets [N, length]; frames [N] where padding is masked."""
         bound = self.with_options(options)
-        shape, heard = bound.shape(data), bound._heard(data)
+        shape, filtered = bound.shape(data), bound._filtered(data)
         tokens = torch.tensor([alphabet.encode(text, shape.length + 1) for text in data.texts[name]])
-        found = {"features": torch.from_numpy(heard.padded(name, shape.frames))}
+        found = {"features": torch.from_numpy(filtered.padded(name, shape.frames))}
         found |= {"inputs": tokens[:, :-1].contiguous(), "targets": tokens[:, 1:].contiguous()}
         if bound.options.get("mask_padding", True):
-            found["frames"] = torch.from_numpy(np.minimum(heard.lengths(name), shape.frames))
+            found["frames"] = torch.from_numpy(np.minimum(filtered.lengths(name), shape.frames))
         return found
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p(symbol), with label smoothing where the run has it."""
-        each, counted = self._surprise(network, batch, hypers.get("label_smoothing"))
-        return torch.dot(weights, (each * counted).sum(dim=1)) / torch.dot(weights, counted.sum(dim=1))
+        each, counted = self._token_losses(network, batch, hypers.get("label_smoothing"))
+        return masked_mean(each, counted, weights)
 
     def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each transcript, of how many symbols, the transcript, and what was written."""
         share = float(self.options.get("smoothed", 0.0))
-        each, counted = self._surprise(network, batch, share or None)
+        each, counted = self._token_losses(network, batch, share or None)
         written, lengths = self.decode(network, batch)
         return {
             "loss": (each * counted).sum(dim=1),
@@ -110,50 +111,52 @@ class Transcribe:
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """The metrics; of each utterance all six are kept, the error rates as those of that utterance alone."""
-        wanted = [_cut(row) for row in outcomes["targets"].astype(int).tolist()]
+        references = [_cut(row) for row in outcomes["targets"].astype(int).tolist()]
         written = [_cut(row) for row in outcomes["written"].astype(int).tolist()]
-        pairs = list(zip(wanted, written, strict=True))
+        pairs = list(zip(references, written, strict=True))
         alike = {"jaccard": similarity.jaccard, "cosine": similarity.cosine, "dl": similarity.damerau_levenshtein}
-        kept = {name: np.array([how(*pair) for pair in pairs]) for name, how in alike.items()}
+        kept = {name: np.array([measure(*pair) for pair in pairs]) for name, measure in alike.items()}
         found = {name: float(values.mean()) for name, values in kept.items()}
-        right, said = ([_text(each) for each in some] for some in (wanted, written))
-        words = [similarity.wer([one], [other]) for one, other in zip(right, said, strict=True)]
-        kept |= {"cer": similarity.error_rates(right, said), "wer": np.array(words)}
+        right, output = ([_text(each) for each in some] for some in (references, written))
+        words = [similarity.wer([one], [other]) for one, other in zip(right, output, strict=True)]
+        kept |= {"cer": similarity.error_rates(right, output), "wer": np.array(words)}
         kept["loss"] = outcomes["loss"] / outcomes["symbols"]
-        found |= {"cer": similarity.cer(right, said), "wer": similarity.wer(right, said)}
+        found |= {"cer": similarity.cer(right, output), "wer": similarity.wer(right, output)}
         found["loss"] = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64))
         return found, {name: values.astype(np.float32) for name, values in kept.items()}
 
     def exhibits(
         self, network: nn.Module, data: SpeechData, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
-        """Error by length; and, with test examples given, their transcripts and where these looked."""
+        """Error by length; and, with test examples given, their transcripts and attention weights."""
         bound = self.with_options(options)
-        heard = bound._heard(data)
+        filtered = bound._filtered(data)
         split = bound.split(data, "test", options, {})
-        shown = {"curves": transcribe_exhibits.by_length(bound, network, split, heard)}
+        shown = {"curves": transcribe_exhibits.by_length(bound, network, split, filtered)}
         if examples:
-            shown |= transcribe_exhibits.of_examples(bound, network, split, heard, examples)
+            shown |= transcribe_exhibits.of_examples(bound, network, split, filtered, examples)
         return shown
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
-        """What is said in a sound file; the note tells how long that took, compared with the sound."""
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
+        """The transcript of a sound file; the note gives the real-time factor."""
         assert isinstance(trained_on.shape, Clips)
-        if not given.strip():
+        if not user_input.strip():
             raise TiebreakError("no sound file was given; give the path of a WAV or FLAC file")
         start = time.perf_counter()  # before the sound is read: all that a user waits for, once there is a network
-        heard = audio_input.hear(Path(given), trained_on.front_end)
-        notes = [heard.note] if heard.note else []
-        features, most = torch.from_numpy(heard.features), trained_on.shape.frames
+        audio = audio_input.read_features(Path(user_input), trained_on.front_end)
+        notes = [audio.note] if audio.note else []
+        features, most = torch.from_numpy(audio.features), trained_on.shape.frames
         if len(features) > most:
             notes.append(f"longer than any clip of training ({len(features):,} frames, {most:,} there)")
-        if not trained_on.options.get("mask_padding", True):  # it has never heard a clip without the zeros after it
+        if not trained_on.options.get("mask_padding", True):  # it was trained on clips with zeros after them
             features = F.pad(features[:most], (0, 0, 0, max(0, most - len(features))))
-        bound = self.with_options({**trained_on.options, "beam": how["beam"]})
+        bound = self.with_options({**trained_on.options, "beam": use_options["beam"]})
         batch = {"features": features[None], "targets": torch.zeros(1, trained_on.shape.length, dtype=torch.long)}
         with torch.no_grad():
             written, _ = bound.decode(network, batch)
-        notes.append(audio_input.pace(time.perf_counter() - start, heard.seconds))
+        notes.append(audio_input.real_time_factor(time.perf_counter() - start, audio.seconds))
         return Reply(answers=[Answer(text=alphabet.decode(written[0].tolist()))], note="; ".join(notes))
 
     def decode(self, network: Any, batch: Split) -> tuple[Tensor, Tensor]:
@@ -161,37 +164,34 @@ class Transcribe:
         length = batch["targets"].shape[1]
         steps = min(int(self.options.get("steps", 0)) or length, length)
         start = torch.full_like(batch["targets"][:, 0], START)
-        state, width = network.encode(*_heard_of(batch)), int(self.options.get("beam", 1))
+        state, width = network.encode(*_audio_inputs(batch)), int(self.options.get("beam", 1))
         if width == 1:
             return decoding.greedy(network.step, state, start, END, steps)
         return decoding.beam(network.step, state, start, END, steps, width)
 
-    def _surprise(self, network: Network, batch: Split, smoothing: Tensor | float | None) -> tuple[Tensor, Tensor]:
+    def _token_losses(self, network: Network, batch: Split, smoothing: Tensor | float | None) -> tuple[Tensor, Tensor]:
         """-log p of each symbol [B, length], smoothed, and whether it counts, as 0 or 1."""
-        features, *frames = _heard_of(batch)
-        minus_log_p = -F.log_softmax(network(features, batch["inputs"], *frames), dim=-1)
-        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
-        if smoothing is not None:
-            each = (1 - smoothing) * each + smoothing * minus_log_p.mean(dim=-1)
+        features, *frames = _audio_inputs(batch)
+        each = smoothed_nll(network(features, batch["inputs"], *frames), batch["targets"], smoothing)
         if self.options.get("count_padding", False):
             return each, torch.ones_like(each)
         return each, (batch["targets"] != PAD).to(each.dtype)
 
-    def _heard(self, data: SpeechData) -> SpeechData:
+    def _filtered(self, data: SpeechData) -> SpeechData:
         """The data through the mel filters that the options ask for; ready-made features are what they are."""
         if self.options.get("filters", "true") == "true" or not data.clips:
             return data
-        return _filtered(data, int(self.options["filters"]))
+        return _with_filters(data, int(self.options["filters"]))
 
 
 @lru_cache(maxsize=2)
-def _filtered(data: SpeechData, rate: int) -> SpeechData:
+def _with_filters(data: SpeechData, rate: int) -> SpeechData:
     """Once for each data set: opening its features takes time."""
     return data.with_filters(rate)
 
 
-def _heard_of(batch: Split) -> tuple[Tensor, ...]:
-    """What a network hears of a batch: features, and frames where it is told which are sound."""
+def _audio_inputs(batch: Split) -> tuple[Tensor, ...]:
+    """The audio inputs of a network: features, and frames where the padding is masked."""
     return (batch["features"], batch["frames"]) if "frames" in batch else (batch["features"],)
 
 

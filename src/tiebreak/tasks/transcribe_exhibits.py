@@ -1,4 +1,4 @@
-"""What a report shows of a recogniser: its error by the length of clips, transcripts, and where each letter looked."""
+"""What a report shows of a recogniser: its error by the length of clips, transcripts, and attention weights."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def of_examples(
     names = [data.utterances["test"][index] for index in examples]
     clips = [f"{name}, {size * data.seconds_per_frame:.2f} s" for name, size in zip(names, sizes, strict=True)]
     # as the network is asked to write it: small letters, cut, # for what has no symbol
-    wanted = [alphabet.decode(row) for row in split["targets"][list(examples)].tolist()]
-    heading = "transcript (#: has no symbol)" if any("#" in text for text in wanted) else "transcript"
+    references = [alphabet.decode(row) for row in split["targets"][list(examples)].tolist()]
+    heading = "transcript (#: has no symbol)" if any("#" in text for text in references) else "transcript"
     shown: dict[str, Arrays] = {
         "samples": {
             "input": np.asarray(clips),
-            "reference": np.asarray(wanted),
+            "reference": np.asarray(references),
             "output": np.asarray(written),
             "heading": np.asarray(["utterance", heading, "recognised"]),
         }
@@ -72,23 +72,23 @@ def of_examples(
     maps: dict[str, Any] = {}
     for number in range(min(SHOWN_MAPS, len(examples))):
         row = {name: values[number : number + 1] for name, values in chosen.items()}
-        text, heard = tokens[number, : int(lengths[number])], min(sizes[number], row["features"].shape[1])
-        weights = _looks(network, row, text)
-        places = -(-weights.shape[1] * heard // row["features"].shape[1])
+        text, sound = tokens[number, : int(lengths[number])], min(sizes[number], row["features"].shape[1])
+        weights = _attention(network, row, text)
+        places = -(-weights.shape[1] * sound // row["features"].shape[1])
         maps[f"weights_{number}"] = weights[:, :places]
         symbols = [SYMBOLS[token] for token in (*text.tolist(), END)]
         maps[f"rows_{number}"] = np.asarray(symbols[: len(weights)])
         maps[f"title_{number}"] = np.asarray(f"{clips[number]} → {written[number]}")
-        maps[f"picture_{number}"] = row["features"][0, :heard].float().cpu().numpy().T
+        maps[f"picture_{number}"] = row["features"][0, :sound].float().cpu().numpy().T
     return {**shown, "attention": maps}
 
 
-def _looks(network: nn.Module, row: Split, text: Tensor) -> npt.NDArray[np.float32]:
-    """Where each letter of one transcript looked, and its end, if it was not cut off before that: [letters, places]."""
-    given = torch.cat([text.new_full((1,), START), text])[: row["targets"].shape[1]]
+def _attention(network: nn.Module, row: Split, text: Tensor) -> npt.NDArray[np.float32]:
+    """Attention weights [letters, places] of one transcript, its end included unless it was cut off before."""
+    inputs = torch.cat([text.new_full((1,), START), text])[: row["targets"].shape[1]]
     frames = (row["frames"],) if "frames" in row else ()
     with torch.no_grad():
-        weights = network.attention_weights(row["features"], given[None], *frames)  # type: ignore[operator]
+        weights = network.attention_weights(row["features"], inputs[None], *frames)  # type: ignore[operator]
     return weights[0].float().cpu().numpy()  # type: ignore[no-any-return]
 
 

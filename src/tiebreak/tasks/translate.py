@@ -22,6 +22,7 @@ from tiebreak.models.design import END, PADDING, START, Sentences
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
+from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
@@ -68,22 +69,22 @@ class Translate:
     def split(
         self, data: PairData, name: str, options: Mapping[str, Scalar], evaluation: Mapping[str, Scalar]
     ) -> Split:
-        """source [N, S] with an end, given [N, T] with a start, wanted [N, T] with an end, all padded."""
+        """source [N, S] with an end, inputs [N, T] with a start, targets [N, T] with an end, all padded."""
         shape, texts = self.shape(data), data.pairs[name]
         sources = _encoded([source for source, _ in texts], data.source_symbols, shape.source_length + 1)
         targets = _encoded([target for _, target in texts], data.target_symbols, shape.target_length + 1)
-        given = targets[:, :-1]
-        return {"source": sources[:, 1:], "inputs": given.masked_fill(given == END, PADDING), "targets": targets[:, 1:]}
+        inputs = targets[:, :-1]
+        return {
+            "source": sources[:, 1:],
+            "inputs": inputs.masked_fill(inputs == END, PADDING),
+            "targets": targets[:, 1:],
+        }
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The mean of -log p(symbol) over the real symbols of the batch, with label smoothing where the run has it."""
-        minus_log_p = -F.log_softmax(network(batch["source"], batch["inputs"]), dim=-1)
-        each = minus_log_p.gather(-1, batch["targets"].unsqueeze(-1)).squeeze(-1)
-        if "label_smoothing" in hypers:
-            share = hypers["label_smoothing"]
-            each = (1 - share) * each + share * minus_log_p.mean(dim=-1)
-        real = (batch["targets"] != PADDING).to(each.dtype)
-        return torch.dot(weights, (each * real).sum(dim=1)) / torch.dot(weights, real.sum(dim=1))
+        logits = network(batch["source"], batch["inputs"])
+        each = smoothed_nll(logits, batch["targets"], hypers.get("label_smoothing"))
+        return masked_mean(each, (batch["targets"] != PADDING).to(each.dtype), weights)
 
     def outcomes(self, network: Any, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each sentence's symbols, how many these are, the sentence, and what was written."""
@@ -105,22 +106,22 @@ class Translate:
             # As reported: whatever was emitted last is dropped. Where that was the end, it is no part of the length.
             lengths = np.minimum(lengths, outcomes["written"].shape[1] - 1)
         written = _texts(outcomes["written"], lengths)
-        wanted = _texts(outcomes["targets"], outcomes["symbols"].astype(int) - 1)
-        errors = similarity.error_rates(wanted, written)
+        references = _texts(outcomes["targets"], outcomes["symbols"].astype(int) - 1)
+        errors = similarity.error_rates(references, written)
         found = {
             "error": float(errors.mean()),
-            "cer": similarity.cer(wanted, written),
-            "exact": similarity.exact_match(wanted, written),
+            "cer": similarity.cer(references, written),
+            "exact": similarity.exact_match(references, written),
             "loss": float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64)),
         }
-        exact = np.array([one == other for one, other in zip(wanted, written, strict=True)])
+        exact = np.array([one == other for one, other in zip(references, written, strict=True)])
         kept = {"error": errors, "exact": exact, "loss": outcomes["loss"] / outcomes["symbols"]}
         return found, {name: values.astype(np.float32) for name, values in kept.items()}
 
     def exhibits(
         self, network: nn.Module, data: PairData, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
-        """Error by length; and, with test examples given, their translations and where these looked."""
+        """Error by length; and, with test examples given, their translations and attention weights."""
         bound = self.with_options(options)
         split = bound.split(data, "test", options, {})
         shown: dict[str, Arrays] = {"curves": bound.by_length(network, split)}
@@ -172,22 +173,24 @@ class Translate:
             "length_title": np.asarray("Error by the length of the source"),
         }
 
-    def answer(self, network: nn.Module, given: str, trained_on: TrainedOn, how: Mapping[str, Scalar]) -> Reply:
-        """The translation of a sentence; what was done to it is said, unknown characters are counted."""
+    def answer(
+        self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
+    ) -> Reply:
+        """The translation of a sentence; the note tells how it was read and counts unknown characters."""
         assert isinstance(trained_on.shape, Sentences)
-        text = _spelt(given, trained_on.vocabulary["source"])
-        notes = [f"read as {text!r}"] if text != given else []
+        text = _spelt(user_input, trained_on.vocabulary["source"])
+        notes = [f"read as {text!r}"] if text != user_input else []
         if unknown := characters.unknown([text], trained_on.vocabulary["source"]):
             notes.append(f"{unknown} character{'s' if unknown > 1 else ''} not seen in training")
         if len(text) >= trained_on.shape.source_length:
             notes.append(f"longer than the {trained_on.shape.source_length - 1} characters of training")
         source = _encoded([text], trained_on.vocabulary["source"], len(text) + 2)[:, 1:]
-        bound = self.with_options({**trained_on.options, "beam": how["beam"]})
+        bound = self.with_options({**trained_on.options, "beam": use_options["beam"]})
         with torch.no_grad():
             tokens, lengths = bound._decode(network, source, trained_on.shape.target_length)
         written = tokens[0, : int(lengths[0])]
         attention = None
-        if how["show_attention"]:
+        if use_options["show_attention"]:
             attention = _attention(network, source[0], written, trained_on.vocabulary)
             notes += [] if attention is not None else ["this design has no attention to show"]
         return Reply(
@@ -210,12 +213,12 @@ def _encoded(texts: Sequence[str], symbols: Sequence[str], length: int) -> Tenso
     return torch.tensor([characters.encode(text, symbols, length) for text in texts])
 
 
-def _spelt(given: str, symbols: Sequence[str]) -> str:
+def _spelt(text: str, symbols: Sequence[str]) -> str:
     """The sentence in the spelling of the data: without accents and signs, where the data has none."""
-    text = characters.normalise(given) if set(symbols) <= set(PLAIN) else characters.tidy(given)
-    if not text:
-        raise TiebreakError(f"{given!r}: nothing to translate; give a sentence")
-    return text
+    spelt = characters.normalise(text) if set(symbols) <= set(PLAIN) else characters.tidy(text)
+    if not spelt:
+        raise TiebreakError(f"{text!r}: nothing to translate; give a sentence")
+    return spelt
 
 
 def _texts(tokens: npt.NDArray[Any], lengths: npt.NDArray[Any]) -> list[str]:
@@ -231,7 +234,7 @@ def _text(tokens: Sequence[int], symbols: Sequence[str]) -> str:
 def _attention(
     network: nn.Module, source: Tensor, written: Tensor, vocabulary: Mapping[str, tuple[str, ...]]
 ) -> AttentionWeights | None:
-    """Where each symbol of one translation looked, and its end; None for a design without such a map."""
+    """The attention weights of each symbol of one translation and of its end; None for a design without them."""
     start = written.new_full((1,), START)
     with torch.no_grad():
         weights = network.attention_weights(source[None], torch.cat([start, written])[None])  # type: ignore[operator]

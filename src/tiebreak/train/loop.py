@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.batchnorm import weigh_rows
-from tiebreak.layers.buffer_updates import fresh_buffers, renewing
+from tiebreak.layers.buffer_updates import take_buffer_updates, updating_layers
 from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
@@ -78,7 +78,7 @@ class Loop:
 
         network.train()
         start_pass(run.optimiser.kind, network, state.buffers, state.slots)
-        renews = bool(renewing(network))
+        renews = bool(updating_layers(network))
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
         losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
         reported = time.monotonic()
@@ -91,7 +91,7 @@ class Loop:
                 weigh_rows(network, weights[step])
             loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
             self._update(gradient, hypers)
-            for name, values in fresh_buffers(network).items() if renews else ():
+            for name, values in take_buffer_updates(network).items() if renews else ():
                 state.buffers[name].copy_(values)
             losses[step] = loss
             if time.monotonic() - reported > TICK_SECONDS:

@@ -84,7 +84,7 @@ def test_the_order_is_computed_once_for_each_seed(run: Run, tmp_path: Path, monk
 
 def test_layers_are_found_at_every_depth_and_a_network_that_is_a_layer_too(run: Run) -> None:
     plain = run.model_copy(update={"optimiser": run.optimiser.model_copy(update={"kind": "sgd"})})
-    nested = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Dropout(0.1), BatchNorm(2)), Dropout(0.2))
+    nested = nn.Sequential(nn.Linear(2, 2), nn.Sequential(Dropout(0.1), BatchNorm(nn.BatchNorm1d(2))), Dropout(0.2))
     state = initial_state(nested, plain)
     found = epoch_inputs(nested, [plain] * 2, [state] * 2, 16, torch.float32)
     assert set(found["buffers"]) == {"1.0.key", "2.key", "1.1.weights"}

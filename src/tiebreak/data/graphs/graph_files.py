@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.graphs.graph_parts import UNKNOWN, Indices, Matrix, Parts, checked_features, sparse_rows
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.data.splits import SPLITS

@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.fetch import file_checksum, find_source, joint_checksum, verify
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import find_source, joint_checksum, verify
 from tiebreak.data.images import image_arrays, kuzushiji
 from tiebreak.data.images.image_arrays import Labelled
 from tiebreak.data.images.mnist5k import load_mnist5k, mnist5k_file

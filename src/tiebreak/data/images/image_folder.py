@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.images import image_files
 from tiebreak.data.images.image_files import SUFFIXES
 from tiebreak.data.splits import SPLITS, Split, permutation

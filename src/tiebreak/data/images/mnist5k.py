@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.errors import TiebreakError
 from tiebreak.files import read_bytes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.images.image_arrays import read_medmnist
 from tiebreak.data.images.image_folder import folder_checksum, list_folder, load_folder
 from tiebreak.data.splits import Split

@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak.data.fetch import Checked, file_checksum, find_source, joint_checksum, verify
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import Checked, find_source, joint_checksum, verify
 from tiebreak.data.pairs.characters import normalise, symbols, tidy, unknown
 from tiebreak.data.pairs.number_pairs import number_checksum, number_pairs
 from tiebreak.data.pairs.pair_files import FORM, Pair, read_pairs

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tiebreak.data import fetch
-from tiebreak.data.fetch import Checked, file_checksum, find_source, search_path
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import Checked, find_source, search_path
 from tiebreak.data.speech import espeak
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.speech.spoken_numbers import spoken_checksum

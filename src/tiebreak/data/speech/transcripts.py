@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.speech.audio import SUFFIXES
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS, Item, split_tenths

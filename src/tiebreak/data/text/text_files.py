@@ -15,7 +15,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
 from tiebreak.files import is_file, read_text

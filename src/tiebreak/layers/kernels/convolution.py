@@ -19,8 +19,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+# Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
+# So there are up to 23 of them; the functions that launch the kernels take at most five.
 # ruff: noqa: E741, PLR0913, PLR0917
-How = tuple[Sequence[int], Sequence[int], Sequence[int]]  # stride, padding, dilation, each (vertical, horizontal)
+Geometry = tuple[Sequence[int], Sequence[int], Sequence[int]]  # stride, padding, dilation, each (vertical, horizontal)
 
 
 @triton.jit
@@ -148,7 +150,7 @@ def _tile(channels: int, places: int) -> tuple[int, int]:
     return most, min(512, max(64, triton.next_power_of_2(places)))
 
 
-def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], how: How) -> Tensor:
+def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], geometry: Geometry) -> Tensor:
     """y [n, B, O, H', W'] of x [n, B, C, H, W]."""
     x, weight, bias = x.contiguous(), weight.contiguous(), bias.contiguous()
     runs, rows, inputs = x.shape[:3]
@@ -157,11 +159,11 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], how: 
     m, n = _tile(outputs, places)
     shape = (rows, inputs, *x.shape[-2:], outputs, *weight.shape[-2:], *sizes)
     grid = (runs * triton.cdiv(outputs, m) * triton.cdiv(places, n),)
-    _forward[grid](x, weight, bias, y, *shape, *_flat(how), m, n, num_warps=4)
+    _forward[grid](x, weight, bias, y, *shape, *_flat(geometry), m, n, num_warps=4)
     return y
 
 
-def input_gradient(dy: Tensor, weight: Tensor, size: Sequence[int], how: How) -> Tensor:
+def input_gradient(dy: Tensor, weight: Tensor, size: Sequence[int], geometry: Geometry) -> Tensor:
     """dx [n, B, C, H, W] of dy [n, B, O, H', W']."""
     dy, weight = dy.contiguous(), weight.contiguous()
     runs, rows, outputs = dy.shape[:3]
@@ -170,11 +172,11 @@ def input_gradient(dy: Tensor, weight: Tensor, size: Sequence[int], how: How) ->
     m, n = _tile(inputs, places)
     shape = (rows, inputs, *size, outputs, *weight.shape[-2:], *dy.shape[-2:])
     grid = (runs * triton.cdiv(inputs, m) * triton.cdiv(places, n),)
-    _input_gradient[grid](dy, weight, dx, *shape, *_flat(how), m, n, num_warps=4)
+    _input_gradient[grid](dy, weight, dx, *shape, *_flat(geometry), m, n, num_warps=4)
     return dx
 
 
-def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], how: How, chunk: int) -> Tensor:
+def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geometry, chunk: int) -> Tensor:
     """dw [n, parts, O, C P Q + 1]: one part for every `chunk` of the batch's rows; the last column is the bias."""
     dy, x = dy.contiguous(), x.contiguous()
     runs, rows, outputs = dy.shape[:3]
@@ -185,9 +187,9 @@ def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], how: How, chun
     shape = (rows, inputs, *x.shape[-2:], outputs, *kernel, *dy.shape[-2:])
     grid = (runs * parts * triton.cdiv(outputs, m) * triton.cdiv(columns, n),)
     warps = 1 if m * n <= 512 else 4
-    _weight_gradient[grid](dy, x, dw, *shape, *_flat(how), chunk, parts, m, n, k, num_warps=warps, num_stages=3)
+    _weight_gradient[grid](dy, x, dw, *shape, *_flat(geometry), chunk, parts, m, n, k, num_warps=warps, num_stages=3)
     return dw
 
 
-def _flat(how: How) -> list[int]:
-    return [side for each in how for side in each]
+def _flat(geometry: Geometry) -> list[int]:
+    return [side for each in geometry for side in each]

@@ -18,6 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+# Triton compiles a kernel for its parameters: it takes no structures, and every stride must be a constant of its own.
 # ruff: noqa: PLR0913, PLR0917
 
 TALL, LARGE = 512, 1 << 27  # rows, and multiplications of a run, from which on blocks of 128 rows are faster

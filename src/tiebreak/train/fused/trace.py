@@ -18,7 +18,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.buffer_updates import fresh_buffers
+from tiebreak.layers.buffer_updates import take_buffer_updates
 from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.optim import Kind, update
 
@@ -34,7 +34,7 @@ class _Loss(nn.Module):
         self.task, self.network = task, network
 
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
-        return self.task.loss(self.network, batch, weights, hypers), fresh_buffers(self.network)
+        return self.task.loss(self.network, batch, weights, hypers), take_buffer_updates(self.network)
 
 
 class _Outcomes(nn.Module):
@@ -45,7 +45,7 @@ class _Outcomes(nn.Module):
         self.task, self.network = task, network
 
     def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        return self.task.outcomes(self.network, batch), fresh_buffers(self.network)
+        return self.task.outcomes(self.network, batch), take_buffer_updates(self.network)
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:

@@ -1,20 +1,17 @@
-"""The Triton kernels against the CPU forms: on a GPU, and without one in Triton's interpreter, in another process.
+"""The convolution kernels against the CPU form of the same ops, gradients included.
 
-Run as a program, this file checks what it can with the device that it is given.
+Run as a program, this file checks some shapes with the interpreter.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
+from support.triton_kernels import CLOSE, apart, interpret, needs_interpreter
 from tiebreak.layers.stacked_conv import chunk_of, conv, conv_input_gradient, conv_weight_gradient
 
 # rows, channels in and out, height and width, kernel, stride, padding, dilation
@@ -28,21 +25,6 @@ CONVOLUTIONS = {
     "more channels than a tile": (2, 20, 35, (6, 5), (3, 3), (1, 1), (1, 1), (1, 1)),
     "one by one": (4, 6, 6, (5, 5), (1, 1), (1, 1), (0, 0), (1, 1)),
 }
-PRODUCTS = {  # M, K, N
-    "the CNN's hidden layer": (8, 576, 320),
-    "its weight gradient": (320, 8, 576),
-    "tiny": (1, 1, 1),
-    "uneven": (17, 33, 65),
-    "wide": (3, 100, 130),
-    "large": (600, 500, 520),
-}
-CLOSE = 2e-6  # norm-wise: three TF32 products have the precision of float32
-
-
-def apart(found: Tensor, wanted: Tensor) -> float:
-    assert found.shape == wanted.shape
-    assert found.is_contiguous()
-    return float(torch.linalg.vector_norm(found.double().cpu() - wanted) / torch.linalg.vector_norm(wanted))
 
 
 def check_convolution(name: str, device: str) -> None:
@@ -73,39 +55,10 @@ def check_convolution(name: str, device: str) -> None:
     assert torch.equal(convolution.forward(turned, gpu[1], gpu[2], sizes, tuple(how)), found)
 
 
-def check_product(name: str, device: str) -> None:
-    from tiebreak.layers.kernels import product
-
-    rows, inner, columns = PRODUCTS[name]
-    generator = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(3, *shape, generator=generator) for shape in ((rows, inner), (inner, columns)))
-    start, rate = torch.randn(3, rows, columns, generator=generator), torch.tensor([0.1, 0.0, 3.0])
-    wanted = a.double() @ b.double()
-    left, right = a.to(device), b.to(device)
-    found = product.product(left, right)
-    assert apart(found, wanted) < CLOSE
-    strided = left.transpose(1, 2).contiguous().transpose(1, 2)
-    assert torch.equal(product.product(strided, right), found)
-    assert torch.equal(product.product(left[1:2], right[1:2])[0], found[1])
-    param = start.to(device, copy=True)
-    product.descend(param, left, right, rate.to(device))
-    assert apart(param, start.double() - rate.double()[:, None, None] * wanted) < CLOSE
-    assert torch.equal(param[1].cpu(), start[1])  # at a rate of 0
-    alone = start[2:].to(device, copy=True)
-    product.descend(alone, left[2:], right[2:], rate[2:].to(device))
-    assert torch.equal(alone[0], param[2])
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_convolutions_on_a_gpu(name: str) -> None:
     check_convolution(name, "cuda")
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("name", PRODUCTS)
-def test_products_on_a_gpu(name: str) -> None:
-    check_product(name, "cuda")
 
 
 @pytest.mark.gpu
@@ -123,17 +76,11 @@ def test_the_ops_take_their_kernels_on_a_gpu() -> None:
         torch.library.opcheck(op, (*there, *how), test_utils=("test_schema", "test_faketensor"))
 
 
-@pytest.mark.skipif(importlib.util.find_spec("triton") is None, reason="triton is not installed: it comes with CUDA")
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU tests check the kernels themselves")
-def test_the_kernels_in_the_interpreter() -> None:
-    command = [sys.executable, __file__]
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}  # read when triton is imported: hence another process
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+@needs_interpreter
+def test_convolutions_in_the_interpreter() -> None:
+    interpret(__file__)
 
 
 if __name__ == "__main__":
     for each in ("everything uneven", "more rows than parts", "one by one"):  # the interpreter is slow
         check_convolution(each, "cpu")
-    for each in ("tiny", "uneven", "wide"):
-        check_product(each, "cpu")

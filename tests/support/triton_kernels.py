@@ -1,0 +1,34 @@
+"""What the tests of Triton kernels share: on a GPU they run there, elsewhere in Triton's interpreter."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import Tensor
+
+CLOSE = 2e-6  # norm-wise: three TF32 products have the precision of float32
+
+needs_interpreter = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None or torch.cuda.is_available(),
+    reason="triton comes with CUDA; where there is a GPU, its tests check the kernels",
+)
+
+
+def apart(found: Tensor, wanted: Tensor) -> float:
+    """The norm of the difference, relative to the norm of what is expected."""
+    assert found.shape == wanted.shape
+    assert found.is_contiguous()
+    return float(torch.linalg.vector_norm(found.double().cpu() - wanted) / torch.linalg.vector_norm(wanted))
+
+
+def interpret(path: str) -> None:
+    """Run a test file as a program in Triton's interpreter, which is chosen when triton is imported."""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # finds tests/support too
+    done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
