@@ -117,16 +117,16 @@ def run(
     strategy: Annotated[
         Strategy,
         typer.Option(
-            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto measures once "
-            "which is faster. Both train the same runs, but their numbers differ by rounding: do not mix them in one "
+            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto measures "
+            "once which is faster. Both train the same runs, but their numbers differ by rounding: do not mix them in one "
             "study."
         ),
     ] = Strategy.auto,
     precision: Annotated[
         Precision,
         typer.Option(
-            help="Precision of large matrix products. tf32 requires --device cuda: 10 bits instead of 23, and much faster "
-            "for networks with large products."
+            help="Precision of large matrix products. tf32 requires --device cuda: 10 bits instead of 23, and much "
+            "faster for networks with large products."
         ),
     ] = Precision.float32,
 ) -> None:
