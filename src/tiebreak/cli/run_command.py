@@ -47,7 +47,7 @@ class Strategy(StrEnum):
 
 
 class Precision(StrEnum):
-    """How exact large matrix products are on a GPU."""
+    """The precision of large matrix products on a GPU."""
 
     float32 = "float32"
     tf32 = "tf32"
@@ -117,23 +117,23 @@ def run(
     strategy: Annotated[
         Strategy,
         typer.Option(
-            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto: the "
-            "faster, timed once and kept. Both train the same runs, but mixing them in one study changes numbers by "
-            "rounding."
+            help="Train the runs of a design as one computation (fused) or one after the other (loop). auto measures "
+            "once which is faster. Both train the same runs, but their numbers differ by rounding: do not mix them in one "
+            "study."
         ),
     ] = Strategy.auto,
     precision: Annotated[
         Precision,
         typer.Option(
-            help="Of large matrix products on a GPU. tf32: 10 bits instead of 23, in a fraction of the time; networks "
-            "without large products gain nothing."
+            help="Precision of large matrix products. tf32 requires --device cuda: 10 bits instead of 23, and much "
+            "faster for networks with large products."
         ),
     ] = Precision.float32,
 ) -> None:
-    """Train what is missing, decide, and write the report.
+    """Train the runs that are missing, decide, and write the report.
 
-    The same command continues after an interruption and repeats nothing; more `--seeds` or `--epochs` extend what is
-    there. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
+    After an interruption the same command continues and repeats nothing; more `--seeds` or `--epochs` extend the
+    results. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
     report.html.
     """
     from rich.console import Console
