@@ -55,3 +55,11 @@ def tiny_study() -> Callable[..., Study]:
         return parsing.validate(Study, tiny.content(**changes), "tiny study")
 
     return make
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder, and no data of this machine's user."""
+    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
+    return tmp_path / "cache"

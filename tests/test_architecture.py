@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "study": (),
     "verdict.statistics": (),
     "verdict.ranges": (),
-    "plan.runs": ("study",),
+    "plan.runs": ("study", "data.speech.front_end"),
     "plan": ("study", "catalog", "cost", "data", "models", "verdict.statistics"),
     "data": (),
     "cost.formulas": (),

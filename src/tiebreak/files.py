@@ -1,29 +1,66 @@
-"""Text files read with one clear line on failure; files written whole or not at all: beside, synced, renamed."""
+"""Files read with one clear line on failure; files written whole or not at all: beside, synced, renamed."""
 
 from __future__ import annotations
 
+import gzip
 import os
 import secrets
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
+from tiebreak.text import printable
+
+LIMIT_BYTES = 256 << 20  # of one file, unpacked
 
 
-def read_text(path: Path) -> str:
-    """The text of a file, or one line that says why it cannot be read."""
+def is_file(path: Path) -> bool:
+    """Whether there is such a file; one clear line where its folder may not be entered."""
     try:
-        return path.read_text("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+        return path.is_file()
     except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror or error}") from None
+        raise TiebreakError(f"{printable(path)}: cannot be opened: {error.strerror}") from None
+
+
+def read_bytes(path: Path, limit: int = LIMIT_BYTES) -> bytes:
+    """The content of a file; one whose name ends in .gz is unpacked. More than `limit` bytes are refused."""
+    where = printable(path)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(limit + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise TiebreakError(f"{where}: damaged gzip file ({error}); get the file again") from None
+    except OSError as error:
+        raise TiebreakError(f"{where}: {error.strerror or error}") from None
+    if len(content) > limit:
+        raise TiebreakError(f"{where}: larger than the limit of {limit:,} bytes; use a part of it")
+    return content
+
+
+def read_text(path: Path, limit: int = LIMIT_BYTES) -> str:
+    """The text of a file: UTF-8 with or without a byte order mark, plain or gzipped. CR LF and CR become line feeds."""
+    content = read_bytes(path, limit)
+    if (place := content.find(b"\0")) >= 0:
+        raise TiebreakError(f"{_at(path, content, place)}: a NUL byte: not UTF-8 text; save the file as UTF-8")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        where = _at(path, content, error.start)
+        raise TiebreakError(f"{where}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _at(path: Path, content: bytes, place: int) -> str:
+    """The file and the line that holds a byte, for a message."""
+    line = content.count(b"\n", 0, place) + 1
+    return f"{printable(path)}: line {line}"
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block succeeds and vanishes when it fails."""
+    """A temporary file beside `path`: it replaces `path` when the block succeeds and is removed when it fails."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
@@ -37,7 +74,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write(path: Path, content: str | bytes) -> Path:
-    """Put `content` into `path`; on failure one clear line, and what was there before is still there."""
+    """Write `content` to `path`; on failure one clear line, and the previous file is still there."""
     try:
         with replacing(path) as part:
             part.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -11,9 +11,9 @@ from importlib import metadata
 import pytest
 
 from support.cli_fixtures import Tiebreak, one_line
-from tiebreak.cli import app, data
+from tiebreak.cli import app, data_commands
 
-COMMANDS = [item.callback for app in (app.app, data.data_app) for item in app.registered_commands]
+COMMANDS = [item.callback for app in (app.app, data_commands.data_app) for item in app.registered_commands]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.__name__)

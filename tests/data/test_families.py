@@ -14,6 +14,8 @@ from tiebreak.data.speech import audio
 from tiebreak.errors import TiebreakError
 from tiebreak.study import registry
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 
 @pytest.mark.parametrize(
     ("made", "path", "family"),
@@ -68,7 +70,7 @@ def test_one_glance_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / made).touch()
     assert families.likely(tmp_path / "speech") == "recogniser"
     assert families.likely(tmp_path / "pictures") == "classifier"
-    monkeypatch.setattr(families, "LOOKED_AT", 0)
+    monkeypatch.setattr(families, "MOST_ENTRIES", 0)
     assert families.likely(tmp_path / "speech") == "classifier"
 
 
@@ -86,6 +88,17 @@ def test_embedded_data_has_the_licence_that_the_list_shows(name: str) -> None:
     source = find_source(name)
     assert (data.licence, data.citation) == (source.licence, source.citation)
     assert data.licence
+
+
+def test_files_are_found_by_the_module_that_knows_them(tmp_path: Path) -> None:
+    assert families.locate("mnist5k", None) == {}
+    (tmp_path / "mnist.npz").touch()
+    assert families.locate("mnist", tmp_path) == {"mnist.npz": tmp_path / "mnist.npz"}
+    assert not families.verify("mnist", tmp_path)["mnist.npz"].official
+    (tmp_path / "metadata.csv").touch()
+    assert families.locate("spoken-ljspeech", tmp_path) == {"metadata.csv": tmp_path / "metadata.csv"}
+    assert families.verify("spoken-ljspeech", tmp_path) == {}
+    assert families.FINDERS.keys() <= registry.DATA.keys()
 
 
 def test_every_family_that_is_guessed_has_a_loader_and_one_task() -> None:

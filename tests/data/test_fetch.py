@@ -10,23 +10,18 @@ from tiebreak.data.fetch import Checked, cache_dir, file_checksum, joint_checksu
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
-    return tmp_path / "cache"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def test_search_path_order(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert search_path() == [cache]
+def test_search_path_order(tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search_path() == [empty_cache]
     monkeypatch.setenv("TIEBREAK_DATA", "~/data")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert search_path(tmp_path) == [tmp_path, tmp_path / "data", cache]
+    assert search_path(tmp_path) == [tmp_path, tmp_path / "data", empty_cache]
 
 
 def test_search_path_refuses_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -41,27 +36,34 @@ def test_cache_dir_of_the_platform(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_locate_prefers_the_subfolder_then_the_next_folder(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, empty_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mine, theirs = tmp_path / "mine", tmp_path / "theirs"
-    for path in (mine / "mnist.npz", theirs / "mnist" / "mnist.npz", cache / "mnist.npz"):
+    for path in (mine / "mnist.npz", theirs / "mnist" / "mnist.npz", empty_cache / "mnist.npz"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
     monkeypatch.setenv("TIEBREAK_DATA", str(theirs))
     assert locate("mnist", mine) == {"mnist.npz": mine / "mnist.npz"}
     assert locate("mnist") == {"mnist.npz": theirs / "mnist" / "mnist.npz"}
     monkeypatch.delenv("TIEBREAK_DATA")
-    assert locate("mnist") == {"mnist.npz": cache / "mnist.npz"}
+    assert locate("mnist") == {"mnist.npz": empty_cache / "mnist.npz"}
     (mine / "mnist").mkdir()
     (mine / "mnist" / "mnist.npz").touch()
     assert locate("mnist", mine) == {"mnist.npz": mine / "mnist" / "mnist.npz"}
 
 
-def test_locate_says_where_it_looked_and_what_to_do(tmp_path: Path, cache: Path) -> None:
+def test_locate_says_where_it_looked_and_what_to_do(tmp_path: Path, empty_cache: Path) -> None:
     with pytest.raises(TiebreakError) as caught:
         locate("octmnist", tmp_path)
     line = str(caught.value)
-    for part in ("octmnist.npz", str(tmp_path), str(cache), "`tiebreak data fetch octmnist`", "--data-dir", "--quick"):
+    for part in (
+        "octmnist.npz",
+        str(tmp_path),
+        str(empty_cache),
+        "`tiebreak data fetch octmnist`",
+        "--data-dir",
+        "--quick",
+    ):
         assert part in line
     assert "\n" not in line
 

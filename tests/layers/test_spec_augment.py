@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.func import vmap
 
-from tiebreak.data.speech.mel import spec_augment
+from support.naive_spec_augment import spec_augment
 from tiebreak.layers.dropout import step_keys
 from tiebreak.layers.spec_augment import BANDS, FRAMES, Hide, draws, hide
 from tiebreak.streams import stream

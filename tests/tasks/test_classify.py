@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tiebreak.data.images.image_data import ImageData
+from tiebreak.data.images.image_data import REPORTED_TEST, ImageData
 from tiebreak.errors import TiebreakError
 from tiebreak.models.cnn import CnnPool
 from tiebreak.models.mlp import Mlp
@@ -37,6 +37,7 @@ def data(channels: int = 0, classes: int = 4, per_class: int = 300, name: str = 
         official=None,
         licence="",
         citation="",
+        reported_test=REPORTED_TEST.get(name, ()),
     )
 
 

@@ -273,7 +273,7 @@ def test_a_sound_file_is_heard_as_in_training(spoken: tuple[Path, Path]) -> None
     from tiebreak.tasks.audio_input import hear
 
     for index in range(5):
-        heard = hear(speech / "test" / f"{index}.wav", result.plan.data.vocabulary)
+        heard = hear(speech / "test" / f"{index}.wav", result.plan.data.front_end)
         place = loaded.utterances["test"].index(f"test/{index}.wav")
         np.testing.assert_array_equal(heard.features, loaded.features("test", place).astype(np.float32))
         assert heard.note == ""

@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
-from tiebreak.cli.data import data_app
+from tiebreak.cli.data_commands import data_app
 from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies

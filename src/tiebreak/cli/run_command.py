@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tiebreak.cli.data import DataDirOption
+from tiebreak.cli.data_commands import DataDirOption
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study

@@ -66,7 +66,10 @@ def use(
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
     checkpoint.restore(folder, records[0], state)
     task = catalog.TASKS[run.task]
-    trained_on = TrainedOn(shape=shape, vocabulary=result.plan.data.vocabulary, options=run.options, data=run.data)
+    known = result.plan.data
+    trained_on = TrainedOn(
+        shape=shape, vocabulary=known.vocabulary, options=run.options, data=run.data, front_end=known.front_end
+    )
     return Used(name, run, task.answer(network.eval(), given, trained_on, complete(registry.TASKS[run.task].use, how)))
 
 

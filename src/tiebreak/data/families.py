@@ -1,4 +1,4 @@
-"""The data of every family of tasks: which module loads it. Loaders are imported when they are asked for."""
+"""The data of every family: which module loads it, and which finds its files. Modules are imported when needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import os
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from tiebreak.data.fetch import Checked
 
 MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "classifier": "images.image_data",
@@ -17,9 +19,12 @@ MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "language": "text.corpus",
     "recogniser": "speech.speech_sets",
 }
+FINDERS: Mapping[str, str] = {  # data sets whose files are not found by name alone; each module has `locate`, `verify`
+    "ljspeech": "speech.ljspeech",
+    "spoken-ljspeech": "speech.ljspeech",
+}
 
-
-# What lies in a user's folder, or the ending of a user's file, of a family; all else is taken for images.
+# What a user's folder of a family contains, or how a user's file ends; everything else counts as images.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "recogniser": (*(f"{folder}transcripts.tsv" for folder in ("", "train/", "val/", "test/")), "wavs"),
     "node-classifier": ("edges.csv",),
@@ -27,9 +32,9 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "language": ("train.txt", "ptb.train.txt"),
 }
 ENDINGS: Mapping[str, str] = {".tsv": "translator", ".txt": "language"}
-SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".m4a")  # more than are read: the loader says which are
+SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".m4a")  # more than are supported: the loader says which are
 PICTURES = (".png", ".jpg", ".jpeg")
-LOOKED_AT, FOLDERS = 1000, 100  # entries of a folder, folders in it: a glance, however many there are
+MOST_ENTRIES, MOST_FOLDERS = 1000, 100  # of a folder that are looked at, however many there are
 
 
 class Loader(Protocol):
@@ -45,6 +50,16 @@ class Loader(Protocol):
         """The checksum that the loaded data set would have, found without loading it."""
 
 
+class Finder(Protocol):
+    """A module of this room that knows where the files of a data set are: `fetch`, or one of its own."""
+
+    def locate(self, name: str, data_dir: Path | None) -> dict[str, Path]:
+        """Where the files are on this machine, by file name. Embedded: none."""
+
+    def verify(self, name: str, data_dir: Path | None) -> dict[str, Checked]:
+        """Those that have a published checksum, compared with it."""
+
+
 def loader(family: str) -> Loader:
     """The module for a family."""
     return importlib.import_module(f"tiebreak.data.{MODULES[family]}")
@@ -56,7 +71,7 @@ def likely(path: Path) -> str:
         if path.is_dir():
             return _of_folder(path)
         if path.name == "transcripts.tsv" or path.name.lower().endswith(SOUNDS):
-            return "recogniser"  # whose loader says that it wants their folder
+            return "recogniser"  # whose loader says that it needs their folder
         if path.is_file() and zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as arrays:
                 return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
@@ -66,24 +81,24 @@ def likely(path: Path) -> str:
 
 
 def _of_folder(path: Path) -> str:
-    """By what lies in it; then by the first sound in it, or the first sound or picture one level below."""
+    """By the names in it; then by the first sound in it, or the first sound or picture one level below."""
     for family, entries in INSIDE.items():
         if any((path / entry).exists() for entry in entries):
             return family
-    names, folders = _glance(path)
+    names, folders = _first_entries(path)
     if any(name.endswith(SOUNDS) for name in names):
         return "recogniser"
-    for folder in folders[:FOLDERS]:
-        for name in _glance(folder)[0]:
+    for folder in folders[:MOST_FOLDERS]:
+        for name in _first_entries(folder)[0]:
             if name.endswith((*SOUNDS, *PICTURES)):
                 return "recogniser" if name.endswith(SOUNDS) else "classifier"
     return "classifier"
 
 
-def _glance(folder: Path) -> tuple[list[str], list[Path]]:
-    """The first names of files in a folder, in small letters, and the first folders; hidden ones are left out."""
+def _first_entries(folder: Path) -> tuple[list[str], list[Path]]:
+    """The first names of files in a folder, in lower case, and the first folders; hidden ones are ignored."""
     with os.scandir(folder) as entries:
-        seen = [entry for entry in itertools.islice(entries, LOOKED_AT) if not entry.name.startswith(".")]
+        seen = [entry for entry in itertools.islice(entries, MOST_ENTRIES) if not entry.name.startswith(".")]
     inner = [Path(entry.path) for entry in seen if entry.is_dir()]
     return sorted(entry.name.lower() for entry in seen if not entry.is_dir()), sorted(inner)
 
@@ -96,3 +111,17 @@ def load(family: str, name: str, data_dir: Path | None) -> Any:
 def checksum(family: str, name: str, data_dir: Path | None) -> str:
     """Its checksum, found without loading it."""
     return loader(family).checksum(name, data_dir)
+
+
+def locate(name: str, data_dir: Path | None) -> dict[str, Path]:
+    """Where the files of a data set are on this machine, by file name. Embedded: none."""
+    return _finder(name).locate(name, data_dir)
+
+
+def verify(name: str, data_dir: Path | None) -> dict[str, Checked]:
+    """Those of its files that have a published checksum, compared with it."""
+    return _finder(name).verify(name, data_dir)
+
+
+def _finder(name: str) -> Finder:
+    return cast(Finder, importlib.import_module(f"tiebreak.data.{FINDERS.get(name, 'fetch')}"))

@@ -17,7 +17,7 @@ from typing import Protocol
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.files import replacing
+from tiebreak.files import is_file, replacing
 
 __all__ = [
     "SOURCES",
@@ -31,7 +31,6 @@ __all__ = [
     "fetch",
     "file_checksum",
     "find_source",
-    "is_file",
     "joint_checksum",
     "locate",
     "search_path",
@@ -117,14 +116,6 @@ def locate(name: str, data_dir: Path | None = None) -> dict[str, Path]:
 
 def _fetchable(source: Source) -> bool:
     return all(file.address for file in source.files)
-
-
-def is_file(path: Path) -> bool:
-    """Whether there is such a file; one clear line where its folder may not be entered."""
-    try:
-        return path.is_file()
-    except OSError as error:  # a folder that may not be entered
-        raise TiebreakError(f"{path}: cannot look there: {error.strerror}") from None
 
 
 def compare(path: Path, file: RemoteFile) -> Checked:

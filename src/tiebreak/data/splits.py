@@ -1,9 +1,9 @@
-"""Which images are for training, validation and testing: a function of their labels and of a named stream."""
+"""Which examples are for training, validation and testing: a function of their labels and of a named stream."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
 
 SPLITS = ("train", "val", "test")
+LEAST = 10  # examples that can be split 80/10/10
+
+Item = TypeVar("Item")
 
 
 class Split(NamedTuple):
@@ -33,6 +36,24 @@ def with_validation(name: str, splits: Mapping[str, Split], where: str) -> dict[
         raise TiebreakError(f"{where}: {count} training images are too few to hold out a sixth for validation")
     val, train = stratified(whole.labels, (count // 6, count - count // 6), stream(0, "split", name))
     return {"train": whole.take(train), "val": whole.take(val), "test": splits["test"]}
+
+
+def tenths(labels: NDArray[np.int64], key: int) -> dict[str, NDArray[np.int64]]:
+    """The 80/10/10 split, as ascending indices: a tenth for validation and a tenth for testing, stratified by label."""
+    tenth = len(labels) // 10
+    val, test, train = stratified(labels, (tenth, tenth, len(labels) - 2 * tenth), key)
+    return {"train": train, "val": val, "test": test}
+
+
+def split_tenths(items: Sequence[Item], key: int, what: str) -> dict[str, tuple[Item, ...]]:
+    """The items split 80/10/10, each split in the order given; `what` and where they are, for the message: too few."""
+    if len(items) < LEAST:
+        raise TiebreakError(
+            f"{what}: {len(items)}, too few to be split 80/10/10; at least {LEAST} are needed, or train, val and test "
+            "of your own"
+        )
+    chosen = tenths(np.zeros(len(items), np.int64), key)
+    return {split: tuple(items[index] for index in chosen[split]) for split in SPLITS}
 
 
 def permutation(length: int, key: int) -> NDArray[np.int64]:

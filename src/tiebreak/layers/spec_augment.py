@@ -4,7 +4,7 @@
 
 length is that of the clip without its padding, or the number of bands; u and v are numbers in [0, 1), hashed from (run
 key, step, layer, row) as in `dropout`, so that a clip is hidden alike alone, under vmap and after a resume. Time is not
-warped. `data.mel.spec_augment` is the same for one clip and any generator. Source: Park et al., SpecAugment (2019).
+warped. Source: Park et al., SpecAugment (2019).
 """
 
 from __future__ import annotations

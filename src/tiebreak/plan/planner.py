@@ -72,6 +72,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     task = catalog.TASKS[study.task].with_options(first)
     data = task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
+    front_end = getattr(task, "front_end", None)  # and this
     runs: dict[str, Run] = {}
     arms, ignoring = [], {}
     for arm in study.arms:
@@ -98,6 +99,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             citation=data.citation,
             vocabulary=task.vocabulary(data),
             synthetic=synthetic,
+            front_end=front_end(data) if front_end else None,
         ),
         designs_from=study.designs_from,
         arms=tuple(arms),

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, ValidationError
 
 from tiebreak import files
+from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
 from tiebreak.study.registry import Scalar, is_path
@@ -160,6 +161,7 @@ class DataSummary(Strict):
         default_factory=dict
     )  # such as classes
     synthetic: bool = False  # synthetic speech
+    front_end: FrontEnd | None = None  # of speech: how sound became features
 
 
 class Plan(Strict):

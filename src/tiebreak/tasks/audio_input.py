@@ -1,9 +1,8 @@
-"""Sound from outside as a trained recogniser knows it: what a results folder has to remember, and how it is used."""
+"""A user's sound as the features that a trained recogniser knows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.data.speech import audio
+from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.data.speech.mel import log_mel
-from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
 
@@ -25,36 +24,23 @@ class Heard(NamedTuple):
     note: str
 
 
-def remembered(data: SpeechData) -> dict[str, tuple[str, ...]]:
-    """What it takes to hear as in training: both rates, the number of bands, and what bands were normalised by.
-
-    Numbers are written so that reading them back gives the very same. No `rates`: the features came ready-made.
-    """
-    if not data.clips:
-        return {}
-    return {
-        "rates": (str(data.rate), str(data.filter_rate or data.rate), str(data.mels)),
-        "mean": tuple(map(repr, data.bank.mean)),
-        "deviation": tuple(map(repr, data.bank.deviation)),
-    }
-
-
-def hear(path: Path, vocabulary: Mapping[str, tuple[str, ...]]) -> Heard:
-    """The features of a WAV or FLAC file."""
-    if "rates" not in vocabulary:
+def hear(path: Path, front_end: FrontEnd | None) -> Heard:
+    """The features of a WAV or FLAC file, made as those of training were."""
+    if front_end is None:
         raise TiebreakError(
-            f"{printable(path)}: this network was trained on features that came ready-made, and hears no sound"
+            f"{printable(path)}: this network takes no sound: it was trained on features that came ready-made (or the "
+            "plan was made by an earlier version of Tiebreak: `tiebreak run` rewrites it)"
         )
-    rate, filter_rate, mels = map(int, vocabulary["rates"])
+    rate = front_end.rate
     sound = audio.read_audio(path)
     samples = audio.resample(sound.samples, sound.rate, rate)
     try:
-        features = log_mel(samples, rate, filter_rate=filter_rate, mels=mels).astype(np.float16)  # as they are stored
+        features = log_mel(samples, rate, filter_rate=front_end.filter_rate, mels=front_end.mels)
     except TiebreakError as error:
         raise TiebreakError(f"{printable(path)}: {error}") from None
-    if vocabulary["mean"]:
-        mean, deviation = (np.array(list(map(float, vocabulary[name]))) for name in ("mean", "deviation"))
-        features = ((features - mean) / deviation).astype(np.float16)
+    features = features.astype(np.float16)  # as they are stored
+    if front_end.mean:
+        features = ((features - np.array(front_end.mean)) / np.array(front_end.deviation)).astype(np.float16)
     notes = [f"resampled from {sound.rate:,} to {rate:,} samples a second"] if sound.rate != rate else []
     notes += [] if samples.any() else ["silence"]
     return Heard(features.astype(np.float32), len(sound.samples) / sound.rate, "; ".join(notes))

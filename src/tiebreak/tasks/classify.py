@@ -158,8 +158,8 @@ def _move(evaluation: Mapping[str, Scalar]) -> Move:
 
 
 def _chosen(data: ImageData, split: str, options: Mapping[str, Scalar]) -> npt.NDArray[np.int64]:
-    if split == "test" and options["test_images"] == "as-reported" and data.name == "octmnist":  # others: all of them
-        return image_data.as_reported_test(data.labels["test"])
+    if split == "test" and options["test_images"] == "as-reported":
+        return data.reported_test_images()
     return np.arange(len(data.labels[split]))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy.typing as npt
 from torch import Tensor, nn
 
+from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.models.design import Shape
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.reply import Reply
@@ -28,6 +29,7 @@ class TrainedOn:
     vocabulary: Mapping[str, tuple[str, ...]]
     options: Mapping[str, Scalar]  # of the task
     data: str = ""  # its name, for a task that cannot do without it
+    front_end: FrontEnd | None = None  # of speech: how sound became features
 
 
 class Task(Protocol):

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 
 from tiebreak.data.speech import alphabet, speech_sets
 from tiebreak.data.speech.alphabet import END, PAD, START, SYMBOLS
+from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
@@ -54,8 +55,12 @@ class Transcribe:
         return speech_sets.load(name, data_dir)
 
     def vocabulary(self, data: SpeechData) -> dict[str, tuple[str, ...]]:
-        """The symbols, and what it takes to hear a sound from outside as those of training were heard."""
-        return {"symbols": tuple(SYMBOLS), **audio_input.remembered(self._heard(data))}
+        """The symbols."""
+        return {"symbols": tuple(SYMBOLS)}
+
+    def front_end(self, data: SpeechData) -> FrontEnd | None:
+        """How sound became features; None: the features came ready-made."""
+        return self._heard(data).front_end
 
     def with_options(self, options: Mapping[str, Scalar]) -> Transcribe:
         """The same with other options: how long clips and targets are, what the loss counts, how it decodes."""
@@ -137,7 +142,7 @@ class Transcribe:
         if not given.strip():
             raise TiebreakError("no sound file was given; give the path of a WAV or FLAC file")
         start = time.perf_counter()  # before the sound is read: all that a user waits for, once there is a network
-        heard = audio_input.hear(Path(given), trained_on.vocabulary)
+        heard = audio_input.hear(Path(given), trained_on.front_end)
         notes = [heard.note] if heard.note else []
         features, most = torch.from_numpy(heard.features), trained_on.shape.frames
         if len(features) > most:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from tiebreak.data.images import affine
-from tiebreak.data.images.affine import DISTURBANCES, Move, move, rescale, rotate, shift
+from tiebreak.data.images.affine import DISTURBANCES, Move, move, shift
 
 Pixels = NDArray[np.uint8]
 IMAGES = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=4, max_side=6))
@@ -17,6 +17,14 @@ IMAGES = hnp.arrays(np.uint8, hnp.array_shapes(min_dims=3, max_dims=4, max_side=
 
 def noise(*shape: int) -> Pixels:
     return np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
+
+
+def rotate(images: Pixels, degrees: float) -> Pixels:
+    return move(images, Move(rotate=degrees))
+
+
+def rescale(images: Pixels, factor: float) -> Pixels:
+    return move(images, Move(scale=factor))
 
 
 def by_scipy(images: Pixels, degrees: float, factor: float) -> NDArray[np.float64]:

@@ -7,23 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from support import REAL_DATA
-from tiebreak.data.images.image_data import CLASS_NAMES, CLASSES, ImageData, as_reported_test, checksum
+from support.real_data import need
+from tiebreak.data.images.image_data import CLASS_NAMES, CLASSES, REPORTED_TEST, ImageData, checksum, pixel_permutation
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.data.sources import SOURCES
 from tiebreak.errors import TiebreakError
 from tiebreak.study import registry
 
-REAL = REAL_DATA
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
+REPORTED = REPORTED_TEST["octmnist"]
 Arrays = dict[str, NDArray[Any]]
-
-
-@pytest.fixture(autouse=True)
-def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
 
 
 def pictures(count: int, classes: int, shape: tuple[int, ...] = (5, 6)) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -175,9 +173,7 @@ def digest(array: NDArray[Any]) -> str:
 
 
 def real(name: str) -> ImageData:
-    if not (REAL / name).is_dir():
-        pytest.skip(f"{REAL / name} is not here")
-    return load_images(name, REAL)
+    return load_images(name, need(name))
 
 
 def test_real_mnist() -> None:
@@ -191,7 +187,7 @@ def test_real_mnist() -> None:
     assert counts["test"].tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert all(images.shape[1:] == (28, 28) for images in data.images.values())
     assert digest(data.images["val"]) == "d5d385276c66e65d"  # fixed for ever, like that of mnist5k
-    assert len(as_reported_test(data.labels["test"])) == 529
+    assert len(data.reported_test_images()) == 10_000
 
 
 def test_real_pneumoniamnist() -> None:
@@ -212,18 +208,58 @@ def test_classes_are_those_of_the_sources() -> None:
     assert all(len(set(registry)) == len(registry) for registry in CLASS_NAMES.values())
 
 
-def test_classes_without_names_are_called_by_their_numbers() -> None:
-    empty = np.zeros((0, 1, 1), np.uint8)
-    splits = ("train", "val", "test")
-    data = ImageData(
+def toy(labels: NDArray[np.int64], reported_test: tuple[int, ...] = (), classes: int = 4) -> ImageData:
+    return ImageData(
         name="toy",
-        images=dict.fromkeys(splits, empty),
-        labels=dict.fromkeys(splits, np.zeros(0, np.int64)),
-        classes=3,
+        images=dict.fromkeys(("train", "val", "test"), np.zeros((len(labels), 1, 1), np.uint8)),
+        labels=dict.fromkeys(("train", "val", "test"), labels),
+        classes=classes,
         checksum="",
         official=None,
         licence="",
         citation="",
+        reported_test=reported_test,
     )
+
+
+def test_classes_without_names_are_called_by_their_numbers() -> None:
+    data = toy(np.zeros(0, np.int64), classes=3)
     assert data.class_names == ("0", "1", "2")
     assert data.counts("train") == [0, 0, 0]
+
+
+@given(order=st.permutations(list(range(4)) * 3))
+@settings(deadline=None)
+def test_the_reported_test_images_are_the_first_of_each_class(order: list[int]) -> None:
+    labels = np.concatenate([np.repeat(order, 100), np.array([3, 2, 1, 0])])
+    indices = toy(labels, REPORTED).reported_test_images()
+    assert (np.diff(indices) > 0).all()
+    for label, count in enumerate(REPORTED):
+        assert indices[labels[indices] == label].tolist() == np.flatnonzero(labels == label)[:count].tolist()
+
+
+def test_the_reported_test_images_must_be_there_and_are_all_where_none_are_given() -> None:
+    labels = np.repeat(np.arange(4), REPORTED)
+    assert toy(labels, REPORTED).reported_test_images().tolist() == list(range(529))
+    assert toy(labels[:-1], ()).reported_test_images().tolist() == list(range(528))
+    with pytest.raises(TiebreakError, match=r"toy: .* 250 .* class 3.* 249"):
+        toy(labels[:-1], REPORTED).reported_test_images()
+
+
+def test_only_the_data_of_the_reports_has_reported_test_images(tmp_path: Path) -> None:
+    assert load(tmp_path, "octmnist", medmnist()).reported_test == REPORTED
+    assert load(tmp_path, "pneumoniamnist", medmnist(2)).reported_test == ()
+
+
+@given(height=st.integers(1, 30), width=st.integers(1, 30))
+@settings(max_examples=30, deadline=None)
+def test_pixel_permutation_is_fixed_and_complete(height: int, width: int) -> None:
+    permutation = pixel_permutation(height, width)
+    assert sorted(permutation.tolist()) == list(range(height * width))
+    np.testing.assert_array_equal(permutation, pixel_permutation(height, width))
+    image = np.arange(height * width)
+    np.testing.assert_array_equal(image[permutation][np.argsort(permutation)], image)
+
+
+def test_pixel_permutation_never_moves() -> None:
+    assert pixel_permutation(28, 28)[:5].tolist() == [661, 271, 290, 737, 653]

@@ -14,7 +14,6 @@ from PIL import Image
 
 from tiebreak.data.images.image_files import Form, read, survey
 from tiebreak.errors import TiebreakError
-from tiebreak.text import printable
 
 GREY = np.arange(20, dtype=np.uint8).reshape(4, 5) * 12
 COLOUR = np.stack([GREY, 255 - GREY, GREY // 2], axis=2)
@@ -152,10 +151,6 @@ def test_a_file_that_is_not_there_or_changes(tmp_path: Path) -> None:
     path = save(tmp_path / "b.png")
     with pytest.raises(TiebreakError, match="changed while it was read"):
         read([path], Form(width=9, height=9, grey=True))
-
-
-def test_names_are_shown_in_one_line() -> None:
-    assert printable("a\nb\x1b[1m\udcffé") == "a\\nb\\x1b[1m\\udcffé"
 
 
 def test_pillow_is_imported_only_when_it_is_needed() -> None:

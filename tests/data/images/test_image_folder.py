@@ -12,7 +12,9 @@ from PIL import Image
 from tiebreak.data.images.image_data import ImageData, checksum
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.data.images.image_folder import folder_checksum, list_folder, load_folder
+from tiebreak.data.splits import permutation
 from tiebreak.errors import TiebreakError
+from tiebreak.streams import stream
 
 SHAPE = (4, 5)
 
@@ -144,7 +146,10 @@ def test_one_of_the_names_of_splits_may_be_a_class(tmp_path: Path) -> None:
 def test_names_of_classes_are_printable(tmp_path: Path) -> None:
     odd = os.fsdecode(b"\xff\n")
     data = load(by_class(tmp_path, {odd: 7, "草": 7}))
-    assert data.class_names == ("草", "\\udcff\\n")
+    assert data.class_names == ("草", "\\udcff ")
+    (shown,) = list_folder(tmp_path).files["val"][1]
+    order = permutation(7, stream(0, "split", "folder", "\\udcff\\n"))  # not moved by how a name is shown
+    assert shown == sorted((tmp_path / odd).iterdir())[order[0]]
     assert all(line.isprintable() for line in data.description())
 
 

@@ -9,28 +9,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support import REAL_DATA
+from support.real_data import need
 from tiebreak.data.fetch import check_fetchable, find_source
 from tiebreak.data.images.image_data import checksum
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.data.images.kuzushiji import HIRAGANA, KANJI, read_kmnist_half
 from tiebreak.errors import TiebreakError
 
-REAL = REAL_DATA
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 Arrays = dict[str, NDArray[Any]]
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
-    return tmp_path / "cache"
-
-
 def real(folder: str) -> Path:
-    if not (REAL / folder).is_dir():
-        pytest.skip(f"{REAL / folder} is not here")
-    return REAL / folder
+    return need(folder) / folder
 
 
 def pictures(count: int) -> NDArray[np.uint8]:
@@ -83,7 +75,7 @@ def test_the_checksum_is_of_all_four_files(tmp_path: Path) -> None:
     assert checksum("kmnist", tmp_path) != before
 
 
-def test_half_of_kmnist_is_not_found(tmp_path: Path, cache: Path) -> None:
+def test_half_of_kmnist_is_not_found(tmp_path: Path, empty_cache: Path) -> None:
     write_kmnist(tmp_path)
     (tmp_path / "kmnist-train-imgs.npz").unlink()
     with pytest.raises(
@@ -158,16 +150,16 @@ def test_bad_kanji_names_file_and_key(tmp_path: Path, case: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path / 'kuzushiji_kanji10.npz'}: {message}")
 
 
-def test_kanji_is_not_fetched_but_put_somewhere(tmp_path: Path, cache: Path) -> None:
+def test_kanji_is_not_fetched_but_put_somewhere(tmp_path: Path, empty_cache: Path) -> None:
     with pytest.raises(TiebreakError) as caught:
         check_fetchable(find_source("kuzushiji-kanji10"))
     assert str(caught.value) == (
         "kuzushiji-kanji10 cannot be fetched: there is no public address; put kuzushiji_kanji10.npz into "
-        f"{cache / 'kuzushiji-kanji10'}, or into a folder that you name with --data-dir"
+        f"{empty_cache / 'kuzushiji-kanji10'}, or into a folder that you name with --data-dir"
     )
     with pytest.raises(TiebreakError, match="not for download: put it there, name its folder with --data-dir"):
         load_images("kuzushiji-kanji10", tmp_path)
-    write_kanji(cache / "kuzushiji-kanji10", kanji())  # as advised; another file than ours is a copy, not damage
+    write_kanji(empty_cache / "kuzushiji-kanji10", kanji())  # as advised; another file than ours is a copy, not damage
     assert load_images("kuzushiji-kanji10").official is False
 
 

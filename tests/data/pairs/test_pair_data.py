@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,21 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tiebreak.data.pairs import number_pairs
+from support.real_data import need
 from tiebreak.data.pairs.pair_data import PairData, checksum, load
-from tiebreak.data.pairs.pair_files import LIMIT_LINE, read_pairs
 from tiebreak.errors import TiebreakError
 
-SHARED = Path("/work/shared/data")
-needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"{SHARED} is not here")
-needs_num2words = pytest.mark.skipif(importlib.util.find_spec("num2words") is None, reason="num2words is not installed")
-FORM = "expected UTF-8 lines of source TAB target"
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
+FORM = "source TAB target"
 
 
 def lines(count: int, first: int = 0) -> str:
@@ -96,12 +88,12 @@ def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     assert data.notes == (
         "2 blank lines skipped in mine.tsv",
         "2 pairs dropped in mine.tsv: an empty source or target",
-        "4 pairs dropped: the same again",
+        "4 repeated pairs dropped",
         "4 characters of val and test that no training sentence has, read as unknown",
         "0 of 1 test pairs, and the targets of 0, also occur in training",
     )
     assert data.sizes == {"train": 8, "val": 1, "test": 1}
-    assert "  4 pairs dropped: the same again" in data.description()
+    assert "  4 repeated pairs dropped" in data.description()
 
 
 # A user's own folder
@@ -143,11 +135,11 @@ def test_a_folder_without_its_files(tmp_path: Path) -> None:
     root = folder(tmp_path / "mine")
     (root / "val.tsv").unlink()
     for call in (load, checksum):
-        assert refusal(call, f"{root}/") == (
-            f"{root}/val.tsv: no such file; a folder of pairs has train.tsv, val.tsv, test.tsv"
-        )
+        line = refusal(call, f"{root}/")
+        assert line.startswith(f"{root}/val.tsv: no such file")
+        assert "train.tsv, val.tsv and test.tsv" in line
     (root / "val.tsv").mkdir()
-    assert refusal(load, f"{root}/") == f"{root}/val.tsv: a folder, not a file; {FORM}"
+    assert refusal(load, f"{root}/").startswith(f"{root}/val.tsv: a folder")
 
 
 # What can be wrong with a file
@@ -156,33 +148,27 @@ def test_a_folder_without_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"a\tb\nno tab here\n", ":2: no tab in this line; " + FORM),
-        (b"a\tb\nc\td\n\xff\te\n", ":3: not UTF-8 text; save the file as UTF-8"),
-        (b"a\tb\n\xc3", ":2: not UTF-8 text; save the file as UTF-8"),
-        ("a\tb\n".encode("utf-16"), ":1: a NUL byte, so this is not text; " + FORM),
-        (b"a\tb\nc\0\td\n", ":2: a NUL byte, so this is not text; " + FORM),
-        (b"", ": empty: no sentence pair in it; " + FORM),
-        (b"\xef\xbb\xbf\n \r\n", ": empty: no sentence pair in it; " + FORM),
-        (b"a\tb\n" + b"x" * (1 << 20), ":2: a line of 1,048,576 characters, at most 10,000 are read; " + FORM),
-        (b" \t.\n" * 20, ": every pair has an empty source or target; " + FORM),
-        (lines(9).encode() * 2, ": 9 different pairs, too few to be split 80/10/10; at least 10 are needed"),
+        (b"a\tb\nno tab here\n", f"line 2: no tab.*{FORM}"),
+        (b"a\tb\nc\td\n\xff\te\n", "line 3: not UTF-8"),
+        (b"a\tb\n\xc3", "line 2: not UTF-8"),
+        ("a\tb\n".encode("utf-16"), "line 1: a NUL byte"),
+        (b"a\tb\nc\0\td\n", "line 2: a NUL byte"),
+        (b"", f"empty.*{FORM}"),
+        (b"\xef\xbb\xbf\n \r\n", f"empty.*{FORM}"),
+        (b"a\tb\n" + b"x" * (1 << 20), f"line 2: 1,048,576 characters.* 10,000 .*{FORM}"),
+        (b" \t.\n" * 20, f"every pair has an empty source or target.*{FORM}"),
+        (lines(9).encode() * 2, "different pairs: 9, too few.*80/10/10.* 10 "),
     ],
     ids=["no tab", "invalid", "cut", "utf-16", "NUL", "empty", "blank", "1 MB line", "empty sides", "too few"],
 )
 def test_bad_files(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "mine.tsv"
     path.write_bytes(content)
-    assert refusal(load, str(path)) == f"{path}{message}"
-
-
-def test_a_line_may_be_as_long_as_the_limit(tmp_path: Path) -> None:
-    path = tmp_path / "mine.tsv"
-    path.write_text("a\t" + "b" * (LIMIT_LINE - 2), "utf-8")
-    assert len(read_pairs(path).pairs[0][1]) == LIMIT_LINE - 2
+    assert re.match(re.escape(f"{path}: ") + message, refusal(load, str(path)))
 
 
 def test_names_that_are_none(tmp_path: Path) -> None:
-    assert refusal(load, "./nowhere.tsv") == "./nowhere.tsv: no such file or folder, from here or from --data-dir"
+    assert refusal(load, "./nowhere.tsv").startswith("./nowhere.tsv: no such file or folder")
     assert "did you mean 'number-words'? (your own pairs are a path with a slash" in refusal(load, "number-word")
     assert "did you mean 'number-words'?" in refusal(checksum, "number-word")
     (tmp_path / "mine.csv").write_text(lines(10), "utf-8")
@@ -196,27 +182,10 @@ def test_files_that_may_not_be_read(tmp_path: Path) -> None:
     path.chmod(0)
     root.chmod(0)
     try:
-        assert refusal(load, str(path)) == f"{path}: cannot be read: Permission denied"
-        assert refusal(load, f"{root}/") == f"{root}/train.tsv: cannot look there: Permission denied"
+        assert refusal(load, str(path)).endswith("Permission denied")
+        assert refusal(load, f"{root}/").endswith("Permission denied")
     finally:
         root.chmod(0o700)
-
-
-@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"a\tb\n" * 99, mtime=0)[:-9]], ids=["text", "cut"])
-def test_damaged_gzip_files(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "pairs.txt.gz"
-    path.write_bytes(content)
-    line = refusal(read_pairs, path)
-    assert line.startswith(f"{path}: damaged (")
-    assert line.endswith("); get the file again")
-
-
-def test_a_small_file_that_unpacks_to_a_large_one_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.txt.gz"
-    path.write_bytes(gzip.compress(b"a\tb\n" * 100_000, mtime=0))
-    assert path.stat().st_size < 2000
-    assert refusal(read_pairs, path, 100_000) == f"{path}: more than 100,000 bytes of text; at most that many are read"
-    assert len(read_pairs(path).pairs) == 100_000
 
 
 # Tatoeba
@@ -246,7 +215,7 @@ def test_the_short_pairs_of_the_full_set_are_normalised_and_split(tmp_path: Path
     assert data.notes[:3] == (
         "1 pairs dropped in spa_full_118964.txt.gz: an empty source or target",
         "1 pairs dropped: a sentence of 20 characters or more",
-        "1 pairs dropped: the same again",
+        "1 repeated pairs dropped",
     )
     assert data.checksum == checksum("tatoeba-full", tmp_path)
 
@@ -256,9 +225,8 @@ def test_tatoeba_is_not_for_download(tmp_path: Path) -> None:
     assert "it is not for download: put it there" in refusal(checksum, "tatoeba-full", tmp_path)
 
 
-@needs_shared
 def test_the_pairs_of_the_reports() -> None:
-    data = load("tatoeba-spa-eng", SHARED)
+    data = load("tatoeba-spa-eng", need("tatoeba_spa_eng"))
     assert data.official
     assert data.sizes == {"train": 10_483, "val": 1000, "test": 1000}
     assert data.source_symbols == data.target_symbols == tuple(" !.?abcdefghijklmnopqrstuvwxyz")
@@ -266,9 +234,8 @@ def test_the_pairs_of_the_reports() -> None:
     assert data.notes == ("10 of 1,000 test pairs, and the targets of 354, also occur in training",)
 
 
-@needs_shared
 def test_the_full_set() -> None:
-    data = load("tatoeba-full", SHARED / "tatoeba_spa_eng")
+    data = load("tatoeba-full", need("tatoeba_spa_eng"))
     assert data.official
     assert data.sizes == {"train": 8211, "val": 1026, "test": 1026}
     assert data.source_symbols == data.target_symbols == tuple(" !.?abcdefghijklmnopqrstuvwxyz")
@@ -277,27 +244,6 @@ def test_the_full_set() -> None:
 
 
 # Numbers in words
-
-
-@needs_num2words
-def test_number_words_are_disjoint_and_normalised() -> None:
-    data = load("number-words")
-    assert data.sizes == {"train": 4000, "val": 500, "test": 500}
-    assert len(set(everything(data))) == len({source for source, _ in everything(data)}) == 5000
-    assert ("five hundred and forty eight", "quinientos cuarenta y ocho") in data.pairs["train"]
-    assert set("".join(data.source_symbols + data.target_symbols)) <= set(" abcdefghijklmnopqrstuvwxyz")
-    assert data.languages == ("English", "Spanish")
-    assert data.official is None
-    assert data.checksum == checksum("number-words")
-    assert data.notes == ("0 of 500 test pairs, and the targets of 0, also occur in training",)
-
-
-def test_number_words_without_num2words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "num2words", None)
-    number_pairs.number_pairs.cache_clear()
-    assert refusal(load, "number-words") == (
-        "number-words comes with the package num2words, which is not installed; `pip install 'tiebreak[embedded]'`"
-    )
 
 
 def test_pairs_need_neither_torch_nor_num2words_to_be_imported() -> None:

@@ -7,17 +7,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from support import REAL_DATA
+from support.real_data import need
 from tiebreak.data.speech.speech_sets import checksum, load
 from tiebreak.errors import TiebreakError
 
-REAL = REAL_DATA / "an4"
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
+pytestmark = pytest.mark.usefixtures("empty_cache")
 
 
 def arrays(**changes: NDArray[Any]) -> dict[str, NDArray[Any]]:
@@ -51,7 +45,7 @@ def test_validation_is_whole_speakers_and_features_follow_their_utterances(tmp_p
     for split in data.sizes:
         for index, text in enumerate(data.texts[split]):
             assert data.features(split, index).shape == (int(text.split()[1]) + 1, 13)
-    training = data.frames("train").astype(np.float64)
+    training = data.bank.values[: data.lengths("train").sum()].astype(np.float64)
     np.testing.assert_allclose(training.mean(axis=0), 0, atol=1e-3)
     np.testing.assert_allclose(training.std(axis=0), 1, atol=1e-3)
     assert (data.mels, data.seconds_per_frame, data.official, data.synthetic) == (13, 0.01, False, False)
@@ -81,9 +75,7 @@ def test_a_file_that_makes_no_sense_is_one_clear_line(
 
 
 def test_the_real_corpus() -> None:
-    if not REAL.is_dir():
-        pytest.skip(f"{REAL} is not here")
-    data = load("an4", REAL.parent)
+    data = load("an4", need("an4"))
     assert data.sizes == {"train": 843, "val": 105, "test": 130}
     assert (data.official, data.longest) == (True, 639)
     assert not any("become #" in note for note in data.notes)

@@ -6,20 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from support import REAL_DATA
+from support.real_data import need
 from tiebreak.data.speech import ljspeech
 from tiebreak.data.speech.mel import log_mel
 from tiebreak.data.speech.speech_sets import checksum, load
 from tiebreak.errors import TiebreakError
 
+pytestmark = pytest.mark.usefixtures("empty_cache")
+
 soundfile = pytest.importorskip("soundfile")
-REAL = REAL_DATA
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
 
 
 def table(count: int) -> str:
@@ -59,6 +54,24 @@ def test_clips_and_transcripts_in_the_layout_of_the_archive(folder: Path) -> Non
     assert data.checksum == checksum("ljspeech", folder.parent)
 
 
+def test_the_files_that_are_found_and_those_with_a_published_checksum(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    (root / "ljspeech" / "wavs").mkdir(parents=True)
+    with pytest.raises(TiebreakError, match="not found"):
+        ljspeech.locate("ljspeech", root)
+    (root / ljspeech.ARCHIVE).touch()  # fetched, not yet unpacked
+    assert ljspeech.locate("ljspeech", root) == {ljspeech.ARCHIVE: root / ljspeech.ARCHIVE}
+    (root / "metadata_13100.csv.gz").write_bytes(b"")
+    assert not ljspeech.verify("spoken-ljspeech", root)["metadata_13100.csv.gz"].official
+    (root / "ljspeech" / "metadata.csv").touch()
+    assert ljspeech.locate("ljspeech", root) == {"ljspeech": root / "ljspeech"}
+    assert ljspeech.locate("spoken-ljspeech", root) == {"metadata.csv": root / "ljspeech" / "metadata.csv"}
+    assert ljspeech.verify("spoken-ljspeech", root) == {}  # no checksum of the unpacked table is published
+    assert not ljspeech.verify("ljspeech", root)[ljspeech.ARCHIVE].official
+    (root / ljspeech.ARCHIVE).unlink()
+    assert ljspeech.verify("ljspeech", root) == {}
+
+
 def test_both_kinds_of_filters_can_be_had(folder: Path) -> None:
     data = load("ljspeech", folder.parent)
     reported = data.with_filters(16_000)
@@ -95,7 +108,7 @@ def test_transcripts_without_audio_and_audio_without_transcripts(folder: Path) -
     [
         (table(40) + "a|b\n", "line 41: expected id|text|normalised text"),
         (table(40) + "a|b| \n", "line 41: expected id|text|normalised text"),
-        (table(40) + "LJ001-0003|b|c\n", "line 41: LJ001-0003 is there twice"),
+        (table(40) + "LJ001-0003|b|c\n", "line 41: LJ001-0003 occurs twice"),
         (table(40) + "../x|b|c\n", "line 41: '../x' is not the name of a clip"),
         (table(19), "19 lines; at least 20 are needed for the split by index"),
     ],
@@ -115,28 +128,27 @@ def test_what_is_not_here_is_told_with_advice(tmp_path: Path) -> None:
 def test_a_damaged_gzip_is_one_clear_line(tmp_path: Path) -> None:
     packed = gzip.compress(table(40).encode())
     (tmp_path / "metadata_13100.csv.gz").write_bytes(packed[:-20])
-    assert refusal(tmp_path, "spoken-ljspeech").startswith("./metadata_13100.csv.gz: damaged (")
+    assert refusal(tmp_path, "spoken-ljspeech").startswith("./metadata_13100.csv.gz: damaged gzip file (")
 
 
 def test_transcripts_are_spoken_where_there_is_no_audio(tmp_path: Path) -> None:
     pytest.importorskip("espeakng_loader")
-    (tmp_path / "metadata_13100.csv.gz").write_bytes(gzip.compress(table(40).encode()))
-    data = load("spoken-ljspeech", tmp_path, limit=20)
+    (tmp_path / "metadata_13100.csv.gz").write_bytes(gzip.compress(table(20).encode()))
+    data = load("spoken-ljspeech", tmp_path)
     assert data.sizes == {"train": 15, "val": 1, "test": 4}
     assert data.lengths("train").min() > 50
     assert (data.synthetic, data.official) == (True, False)
     assert "synthetic speech" in data.description()[0]
     (tmp_path / "metadata_13100.csv.gz").unlink()
-    (tmp_path / "metadata.csv").write_text(table(40), "utf-8")
-    assert load("spoken-ljspeech", tmp_path, limit=20).checksum == data.checksum
+    (tmp_path / "metadata.csv").write_text(table(20), "utf-8")
+    assert load("spoken-ljspeech", tmp_path).checksum == data.checksum
+    (tmp_path / "metadata.csv").write_text(table(21), "utf-8")
     assert checksum("spoken-ljspeech", tmp_path) != data.checksum
 
 
 def test_the_real_transcripts() -> None:
     pytest.importorskip("espeakng_loader")
-    if not (REAL / "ljspeech").is_dir():
-        pytest.skip(f"{REAL / 'ljspeech'} is not here")
-    data = load("spoken-ljspeech", REAL)
+    data = load("spoken-ljspeech", need("ljspeech"))
     assert data.sizes == {"train": 9825, "val": 655, "test": 2620}
     assert data.official is True
     assert data.texts["train"][1] == "in being comparatively modern."

@@ -11,11 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from support import REAL_DATA
-from tiebreak.data.speech.mel import log_mel, mel_filters, spec_augment
+from support.real_data import need
+from tiebreak.data.speech.mel import log_mel, mel_filters
 from tiebreak.errors import TiebreakError
-
-CLIPS = REAL_DATA / "ljspeech" / "ljspeech_8_clips.npz"
 
 
 def to_hertz(mel: float) -> float:
@@ -116,9 +114,8 @@ def test_features_are_those_of_torch(count: int, seed: int) -> None:
 
 
 def test_features_of_real_speech() -> None:
-    if not CLIPS.is_file():
-        pytest.skip(f"{CLIPS} is not here")
-    with np.load(CLIPS, allow_pickle=False) as clips:
+    path = need("ljspeech/ljspeech_8_clips.npz") / "ljspeech" / "ljspeech_8_clips.npz"
+    with np.load(path, allow_pickle=False) as clips:
         audio, offsets, rate = clips["audio"], clips["offsets"], int(clips["rate"])
     for start, end in pairwise(offsets.tolist()):
         samples = (audio[start:end] / 32768).astype(np.float32)
@@ -189,25 +186,3 @@ def test_floats_of_any_width_and_lists_of_them_are_the_same_sound(kind: type[np.
 @pytest.mark.filterwarnings("error")
 def test_the_loudest_float32_has_features() -> None:
     assert np.isfinite(log_mel(np.full(800, np.finfo(np.float32).max), 16_000)).all()
-
-
-@given(st.integers(1, 60), st.integers(1, 20), st.integers(0, 1000))
-def test_masks_cover_whole_rows_and_columns_and_nothing_else(frames: int, mels: int, seed: int) -> None:
-    features = np.random.default_rng(seed).standard_normal((frames, mels)) + 10
-    before = features.copy()
-    masked = spec_augment(features, np.random.default_rng(seed), time_width=9, mel_width=4, fill=-1.0)
-    np.testing.assert_array_equal(features, before)
-    hidden = masked == -1.0
-    np.testing.assert_array_equal(masked[~hidden], features[~hidden])
-    rows, columns = hidden.all(axis=1), hidden.all(axis=0)
-    np.testing.assert_array_equal(hidden, rows[:, None] | columns[None, :])
-
-
-def test_masks_are_a_function_of_the_stream() -> None:
-    features = np.ones((100, 80), np.float32)
-    first, again, other = (spec_augment(features, np.random.default_rng(seed)) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(first, again)
-    assert (first != other).any()
-    assert first.dtype == np.float32
-    unmasked = spec_augment(features, np.random.default_rng(1), time_masks=0, mel_masks=0)
-    np.testing.assert_array_equal(unmasked, features)

@@ -4,8 +4,8 @@
 |----------------|---------------------------|-------|-------|----------|---------|-------------------------------|
 | cora           | cora.npz                  | 2,708 | 5,278 | 1,433    | 7       | 140 / 500 / 1,000, public     |
 | cora-planetoid | ind.cora.*, planetoid.py  | 2,708 | 5,278 | 1,433    | 7       | the same: it is the same graph |
-| blocks         | generated, blocks.py      | 1,000 | 3,836 | 120      | 4       | 80 / 300 / 620                |
-| karate         | written down, karate.py   | 34    | 78    | 34       | 2       | 2 / 8 / 24                    |
+| blocks         | generated, block_model.py | 1,000 | 3,836 | 120      | 4       | 80 / 300 / 620                |
+| karate         | networkx, karate.py       | 34    | 78    | 34       | 2       | 2 / 8 / 24                    |
 | a path         | see graph_files.py        | any   | any   | any      | any     | as given, or 20 a class       |
 
 All edges and all features are seen while training; only labels are held out. N nodes, F features, E edges.
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import diags_array
 
-from tiebreak.data.fetch import Checked, find_source, joint_checksum, search_path, verify
+from tiebreak.data.fetch import find_source, joint_checksum, verify
 from tiebreak.data.graphs.block_model import make_blocks
 from tiebreak.data.graphs.graph_files import graph_checksum, read_graph, read_npz_graph
 from tiebreak.data.graphs.graph_parts import (
@@ -38,10 +38,9 @@ from tiebreak.data.graphs.graph_parts import (
 )
 from tiebreak.data.graphs.karate import make_karate, place
 from tiebreak.data.graphs.planetoid import read_planetoid
-from tiebreak.data.images.user_images import find_own
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
-from tiebreak.data.text.text_files import is_file
+from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study.registry import is_path
 from tiebreak.text import printable
@@ -127,14 +126,14 @@ def _listed(counts: list[int]) -> str:
 def load(name: str, data_dir: Path | None = None) -> GraphData:
     """The graph called `name`, or the user's own at that path, checked and split."""
     if is_path(name):
-        path = find_own(name, data_dir)
+        path = find_user_path(name, data_dir)
         return _graph(Source(name=name, licence="", citation=""), read_graph(path), graph_checksum(path), None)
     _check_name(name)
     source = find_source(name)
     if name in GENERATED:
         parts = GENERATED[name]()
         return _graph(source, parts, _parts_checksum(parts), None)
-    files = _find(name, data_dir)
+    files = verify(name, data_dir)
     paths = {filename: file.path for filename, file in files.items()}
     if name == "cora":
         parts = read_npz_graph(paths["cora.npz"])
@@ -146,21 +145,15 @@ def load(name: str, data_dir: Path | None = None) -> GraphData:
 def checksum(name: str, data_dir: Path | None = None) -> str:
     """The checksum that `load` would give; no file is read as a graph for it."""
     if is_path(name):
-        return graph_checksum(find_own(name, data_dir))
+        return graph_checksum(find_user_path(name, data_dir))
     _check_name(name)
-    return _parts_checksum(GENERATED[name]()) if name in GENERATED else joint_checksum(_find(name, data_dir))
+    return _parts_checksum(GENERATED[name]()) if name in GENERATED else joint_checksum(verify(name, data_dir))
 
 
 def _check_name(name: str) -> None:
     if name not in GRAPHS:
         hint = "your own graph is a path with a slash, such as ./graph"
         raise TiebreakError(f"no graph is called {name!r}; {nearest(name, GRAPHS)} ({hint})")
-
-
-def _find(name: str, data_dir: Path | None) -> dict[str, Checked]:
-    """The files of a graph. Both layouts of Cora may share a folder, which is then called cora."""
-    shared = [folder / "cora" for folder in search_path(data_dir)] if name == "cora-planetoid" else []
-    return verify(name, next((folder for folder in shared if is_file(folder / "ind.cora.x")), data_dir))
 
 
 def _parts_checksum(parts: Parts) -> str:

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.graphs.graph_parts import UNKNOWN, Indices, Matrix, Parts, checked_features, sparse_rows
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.data.splits import SPLITS
-from tiebreak.data.text.text_files import is_file, read_text
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.files import is_file, read_text
 from tiebreak.text import printable
 
 FILES = ("edges.csv", "features.csv", "features.npz", "labels.csv")
@@ -179,7 +179,10 @@ def _place(path: Path, line: int, node: str, places: Mapping[str, int]) -> int:
 def _rows(path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = (), rest: bool = False) -> Iterator[Row]:
     """The named columns of a CSV file, line by line, blank lines left out; `rest`: and then all others."""
     where = printable(path)
-    reader = csv.reader(read_text(path).split("\n"), strict=True)
+    text = read_text(path)
+    if not text.strip():
+        raise TiebreakError(f"{where}: empty; expected a header line with {', '.join(columns)}")
+    reader = csv.reader(text.split("\n"), strict=True)
     try:
         header = [field.strip() for field in next(reader)]
         if missing := [column for column in columns if column not in header]:

@@ -1,4 +1,4 @@
-"""Zachary's karate club: 34 members, the 78 friendships outside the club, and the two factions that it split into.
+"""Zachary's karate club, from networkx: 34 members, their 78 friendships, and the two factions that it split into.
 
 Members are numbered from 0: 0 is the instructor, Mr. Hi, and 33 the officer. As in the usual demonstration these two
 are the training nodes; a fourth of the others of each faction is for validation, the rest for testing. The only
@@ -24,41 +24,14 @@ from tiebreak.streams import stream
 
 MEMBERS = 34
 FACTIONS = ("Mr. Hi", "officer")
-WITH_MR_HI = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21)
-FRIENDS = {  # of each member, those with a higher number
-    0: (1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 17, 19, 21, 31),
-    1: (2, 3, 7, 13, 17, 19, 21, 30),
-    2: (3, 7, 8, 9, 13, 27, 28, 32),
-    3: (7, 12, 13),
-    4: (6, 10),
-    5: (6, 10, 16),
-    6: (16,),
-    8: (30, 32, 33),
-    9: (33,),
-    13: (33,),
-    14: (32, 33),
-    15: (32, 33),
-    18: (32, 33),
-    19: (33,),
-    20: (32, 33),
-    22: (32, 33),
-    23: (25, 27, 29, 32, 33),
-    24: (25, 27, 31),
-    25: (31,),
-    26: (29, 33),
-    27: (33,),
-    28: (31, 33),
-    29: (32, 33),
-    30: (32, 33),
-    31: (32, 33),
-    32: (33,),
-}
 
 
 def make_karate() -> Parts:
     """The karate club."""
-    labels = np.ones(MEMBERS, np.int64)
-    labels[list(WITH_MR_HI)] = 0
+    import networkx  # slow to import: only when it is needed
+
+    club = networkx.karate_club_graph()
+    labels = np.array([int(club.nodes[member]["club"] != FACTIONS[0]) for member in range(MEMBERS)], np.int64)
     others = np.arange(1, MEMBERS - 1)
     val, test = stratified(
         labels[others], (len(others) // 4, len(others) - len(others) // 4), stream(0, "split", "karate")
@@ -67,7 +40,7 @@ def make_karate() -> Parts:
         where="karate",
         features=identity(MEMBERS, dtype=np.float32, format="csr"),
         labels=labels,
-        edges=np.array([(member, friend) for member, friends in FRIENDS.items() for friend in friends]),
+        edges=np.array(sorted((min(pair), max(pair)) for pair in club.edges)),
         splits={"train": np.array([0, MEMBERS - 1]), "val": others[val], "test": others[test]},
         class_names=FACTIONS,
         split_rule="the instructor and the officer for training, a fourth of the others for validation",

@@ -24,8 +24,8 @@ from scipy.sparse import csr_matrix, vstack
 
 from tiebreak.data.graphs.graph_parts import Indices, Matrix, Parts
 from tiebreak.data.graphs.unpickle import read_array, read_lists, read_matrix
-from tiebreak.data.text.text_files import read_text
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_text
 from tiebreak.text import printable
 
 VALIDATION = 500

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from tiebreak.data.graphs.graph_parts import Matrix, sparse_rows
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_bytes
 from tiebreak.text import printable
 
 LIMIT_BYTES = 64 << 20  # of one file; Cora's largest has a quarter of a megabyte
@@ -104,12 +105,7 @@ def read_lists(path: Path) -> dict[int, list[int]]:
 
 def _read(path: Path, limit: int = LIMIT_BYTES) -> object:
     where = printable(path)
-    try:
-        if (size := path.stat().st_size) > limit:
-            raise TiebreakError(f"{where}: {size:,} bytes; a pickle of more than {limit:,} is not read")
-        content = path.read_bytes()
-    except OSError as error:
-        raise TiebreakError(f"{where}: cannot be read: {error.strerror}") from None
+    content = read_bytes(path, limit)
     try:
         _check_operations(where, content)
         return _Fenced(io.BytesIO(content), encoding="latin1").load()

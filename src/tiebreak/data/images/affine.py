@@ -67,16 +67,6 @@ def shift(images: Pixels, pixels: int) -> Pixels:
     return moved
 
 
-def rotate(images: Pixels, degrees: float) -> Pixels:
-    """Images turned counter-clockwise about their centre."""
-    return _resampled(images, degrees, 1.0).copy()
-
-
-def rescale(images: Pixels, factor: float) -> Pixels:
-    """Images whose content is `factor` times as large about their centre; their size stays."""
-    return _resampled(images, 0.0, factor).copy()
-
-
 def _resampled(images: Pixels, degrees: float, factor: float) -> Pixels:
     """The images turned and rescaled; the very same array where there is nothing to do."""
     if not (factor > 0 and math.isfinite(factor) and math.isfinite(degrees)):

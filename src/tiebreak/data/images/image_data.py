@@ -8,7 +8,7 @@
 | pneumoniamnist    | pneumoniamnist.npz (MedMNIST) | 4,708 / 524 / 624, as published            | 2       |
 | kmnist            | four files, see kuzushiji.py  | 50,000 / 10,000 (of the training) / 10,000 | 10      |
 | kuzushiji-kanji10 | kuzushiji_kanji10.npz         | 9,680 / 1,935 (of the training) / 2,316    | 10      |
-| a path            | see own.py                    | as given, or 70/15/15 of every class       | any     |
+| a path            | see user_images.py            | as given, or 70/15/15 of every class       | any     |
 
 Addresses, checksums and licences: `sources.SOURCES`. N images, H height, W width, C channels.
 """
@@ -22,13 +22,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.fetch import file_checksum, find_source, joint_checksum, verify
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import find_source, joint_checksum, verify
 from tiebreak.data.images import image_arrays, kuzushiji
 from tiebreak.data.images.image_arrays import Labelled
 from tiebreak.data.images.mnist5k import load_mnist5k, mnist5k_file
-from tiebreak.data.images.user_images import find_own, load_own, own_checksum
+from tiebreak.data.images.user_images import load_user_images, user_checksum
 from tiebreak.data.sources import Source
-from tiebreak.data.splits import SPLITS, Split, permutation, stratified, with_validation
+from tiebreak.data.splits import SPLITS, Split, permutation, tenths, with_validation
+from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import OWN_DATA, is_path
@@ -44,7 +46,9 @@ CLASS_NAMES: Mapping[str, tuple[str, ...]] = {
     "kuzushiji-kanji10": kuzushiji.KANJI,
 }
 CLASSES: Mapping[str, int] = {name: len(classes) for name, classes in CLASS_NAMES.items()}
-AS_REPORTED = (182, 55, 42, 250)  # test images of classes 0 to 3 that the reports used
+REPORTED_TEST: Mapping[str, tuple[int, ...]] = {  # test images of each class that the reports used; absent: all
+    "octmnist": (182, 55, 42, 250),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,6 +65,7 @@ class ImageData:
     licence: str
     citation: str
     split_rule: str = "as published"  # where the splits come from, in words
+    reported_test: tuple[int, ...] = ()  # how many test images of each class the reports used; none given: all
 
     def __post_init__(self) -> None:
         if not self.class_names:
@@ -75,6 +80,20 @@ class ImageData:
     def counts(self, split: str) -> list[int]:
         """The number of images of each class in a split."""
         return [int(count) for count in np.bincount(self.labels[split], minlength=self.classes)]
+
+    def reported_test_images(self) -> NDArray[np.int64]:
+        """The test images that the reports used, as ascending indices: the first so many of each class, or all."""
+        labels = self.labels["test"]
+        if not self.reported_test:
+            return np.arange(len(labels))
+        places = [np.flatnonzero(labels == label) for label in range(len(self.reported_test))]
+        for label, (found, count) in enumerate(zip(places, self.reported_test, strict=True)):
+            if len(found) < count:
+                raise TiebreakError(
+                    f"{printable(self.name)}: the reports used {count} test images of class {label}; this test split "
+                    f"has {len(found)}"
+                )
+        return np.sort(np.concatenate([found[:count] for found, count in zip(places, self.reported_test, strict=True)]))
 
     def description(self) -> list[str]:
         """What the data set holds, in lines: sizes, splits, and the classes with their images in each split."""
@@ -96,7 +115,7 @@ def _listed(counts: Iterable[int]) -> str:
 def load(name: str, data_dir: Path | None = None) -> ImageData:
     """The image data set called `name`, or the user's own at the path `name`, checked and split."""
     if is_path(name):
-        return _load_own(name, data_dir)
+        return _load_user_images(name, data_dir)
     if name not in CLASSES:
         raise TiebreakError(f"no image data set is called {name!r}; {nearest(name, CLASSES)} ({OWN_DATA})")
     if name == "mnist5k":
@@ -114,7 +133,7 @@ def load(name: str, data_dir: Path | None = None) -> ImageData:
 def checksum(name: str, data_dir: Path | None = None) -> str:
     """The checksum that `load` would give, found without reading an image."""
     if is_path(name):
-        return own_checksum(find_own(name, data_dir))
+        return user_checksum(find_user_path(name, data_dir))
     if name == "mnist5k":
         return file_checksum(mnist5k_file())
     return joint_checksum(verify(name, data_dir))
@@ -129,18 +148,16 @@ def _read(name: str, files: Mapping[str, Path]) -> Labelled:
     return (image_arrays.read_mnist if name == "mnist" else image_arrays.read_medmnist)(path, CLASSES[name])
 
 
-def _load_own(name: str, data_dir: Path | None) -> ImageData:
-    own = load_own(find_own(name, data_dir))
+def _load_user_images(name: str, data_dir: Path | None) -> ImageData:
+    own = load_user_images(find_user_path(name, data_dir))
     unknown = Source(name=name, licence="", citation="")
     return _image_data(unknown, own.splits, own.class_names, own.checksum, None, own.split_rule)
 
 
 def _load_embedded(name: str) -> ImageData:
     digits = load_mnist5k()
-    whole, count = Split(digits.images, digits.labels), len(digits.labels)
-    sizes = (count // 10, count // 10, count - 2 * (count // 10))
-    val, test, train = stratified(digits.labels, sizes, stream(0, "split", name))
-    splits = {"train": whole.take(train), "val": whole.take(val), "test": whole.take(test)}
+    whole, chosen = Split(digits.images, digits.labels), tenths(digits.labels, stream(0, "split", name))
+    splits = {split: whole.take(chosen[split]) for split in SPLITS}
     return _image_data(find_source(name), splits, DIGITS, digits.checksum, None, "80/10/10 of every class")
 
 
@@ -163,18 +180,8 @@ def _image_data(
         licence=source.licence,
         citation=source.citation,
         split_rule=split_rule,
+        reported_test=REPORTED_TEST.get(source.name, ()),
     )
-
-
-def as_reported_test(labels: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The test images of the reports: the first 182, 55, 42 and 250 of classes 0 to 3, as ascending indices."""
-    places = [np.flatnonzero(labels == label) for label in range(len(AS_REPORTED))]
-    for label, (found, wanted) in enumerate(zip(places, AS_REPORTED, strict=True)):
-        if len(found) < wanted:
-            raise TiebreakError(
-                f"the test images of the reports need {wanted} of class {label}; this test split has {len(found)}"
-            )
-    return np.sort(np.concatenate([found[:wanted] for found, wanted in zip(places, AS_REPORTED, strict=True)]))
 
 
 def pixel_permutation(height: int, width: int) -> NDArray[np.int64]:

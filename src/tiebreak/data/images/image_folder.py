@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.images import image_files
 from tiebreak.data.images.image_files import SUFFIXES
 from tiebreak.data.splits import SPLITS, Split, permutation
@@ -91,10 +91,15 @@ def _split_by_class(root: Path, found: Mapping[str, Path]) -> Listing:
                 f"70/15/15; at least {LEAST} are needed, or folders train, val and test of your own"
             )
         count = len(images) * HELD_OUT_PERCENT // 100
-        order = permutation(len(images), stream(0, "split", "folder", printable(name)))
+        order = permutation(len(images), stream(0, "split", "folder", _stream_name(name)))
         for split, part in (("val", order[:count]), ("test", order[count : 2 * count]), ("train", order[2 * count :])):
             files[split].append(tuple(images[index] for index in np.sort(part)))
     return _listing(root, [*found], {split: tuple(lists) for split, lists in files.items()}, "70/15/15 of every class")
+
+
+def _stream_name(name: str) -> str:
+    """A class's name in its stream. Separate from `printable`: rewording what is shown must not move a split."""
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in name)
 
 
 def _listing(root: Path, names: list[str], files: Mapping[str, tuple[Files, ...]], split_rule: str) -> Listing:

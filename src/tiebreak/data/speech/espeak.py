@@ -10,10 +10,8 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import json
-import os
 import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass
 from pathlib import Path
 
@@ -48,17 +46,6 @@ def version() -> str:
     library.espeak_Info.restype = ctypes.c_char_p
     said: bytes = library.espeak_Info(None)
     return said.decode().split()[0]
-
-
-def speak(jobs: Sequence[Utterance], workers: int | None = None) -> list[NDArray[np.int16]]:
-    """The samples of every utterance, 22,050 a second; spoken by `workers` processes at a time (None: all cores)."""
-    with ThreadPoolExecutor(workers or os.cpu_count()) as pool:
-        return [sound for chunk in pool.map(speak_chunk, chunks(jobs)) for sound in chunk]
-
-
-def chunks(jobs: Sequence[Utterance]) -> list[Sequence[Utterance]]:
-    """The utterances as they are shared out among processes."""
-    return [jobs[start : start + CHUNK] for start in range(0, len(jobs), CHUNK)]
 
 
 def speak_chunk(chunk: Sequence[Utterance]) -> list[NDArray[np.int16]]:

@@ -27,7 +27,8 @@ from filelock import FileLock
 from numpy.typing import NDArray
 
 from tiebreak import files
-from tiebreak.data.fetch import cache_dir, file_checksum
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import cache_dir
 from tiebreak.data.speech import audio, espeak
 from tiebreak.data.speech.espeak import Utterance
 from tiebreak.data.speech.mel import FFT, HOP, MELS, log_mel

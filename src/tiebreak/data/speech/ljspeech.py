@@ -11,20 +11,21 @@ the rest test (of 13,100: 9,825 / 655 / 2,620). Features are not normalised, as 
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
-import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tiebreak import files
-from tiebreak.data.fetch import file_checksum, find_source, is_file, search_path
+from tiebreak.data import fetch
+from tiebreak.data.checksums import file_checksum
+from tiebreak.data.fetch import Checked, find_source, search_path
 from tiebreak.data.speech import espeak
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.speech.spoken_numbers import spoken_checksum
 from tiebreak.errors import TiebreakError
+from tiebreak.files import is_file, read_text
 
 Item = TypeVar("Item")
 
@@ -46,10 +47,34 @@ class Table:
     texts: tuple[str, ...]
 
 
-def load_ljspeech(data_dir: Path | None = None, limit: int | None = None) -> SpeechData:
-    """LJ Speech; `limit`: only so many of the first lines."""
+def locate(name: str, data_dir: Path | None = None) -> dict[str, Path]:
+    """The files of one of the two data sets: what is read, or a fetched archive that has yet to be unpacked."""
+    if name == SPOKEN:
+        table = find_table(data_dir)
+        return {table.name: table}
+    with suppress(TiebreakError):
+        folder = find_clips(data_dir)
+        return {folder.name: folder}
+    return fetch.locate(name, data_dir)
+
+
+def verify(name: str, data_dir: Path | None = None) -> dict[str, Checked]:
+    """Those files that have a published checksum, compared with it: there is none of what the archive unpacks to."""
+    if name == SPOKEN:
+        published = {file.filename: file for file in find_source(name).files}
+        found = locate(name, data_dir)
+        return {file: fetch.compare(path, published[file]) for file, path in found.items() if file in published}
+    try:
+        fetch.locate(name, data_dir)
+    except TiebreakError:  # the archive may have been removed after unpacking
+        return {}
+    return fetch.verify(name, data_dir)
+
+
+def load_ljspeech(data_dir: Path | None = None) -> SpeechData:
+    """LJ Speech."""
     folder = find_clips(data_dir)
-    table = read_table(folder / TABLES[0], limit)
+    table = read_table(folder / TABLES[0])
     sizes = _sizes_of_clips(folder / "wavs")
     missing = [name for name in table.ids if name not in sizes]
     if missing:
@@ -57,8 +82,7 @@ def load_ljspeech(data_dir: Path | None = None, limit: int | None = None) -> Spe
             f"{folder / 'wavs'}: {missing[0]}.wav is missing; of {len(table.ids):,} transcripts {len(missing):,} have "
             "no audio: unpack the archive again"
         )
-    extra = sorted(sizes.keys() - set(table.ids)) if limit is None else []
-    if extra:
+    if extra := sorted(sizes.keys() - set(table.ids)):
         raise TiebreakError(
             f"{folder / 'wavs'}: {extra[0]}.wav has no transcript in {TABLES[0]} ({len(extra):,} in all); add it, "
             "or remove the file"
@@ -76,14 +100,14 @@ def load_ljspeech(data_dir: Path | None = None, limit: int | None = None) -> Spe
         licence=source.licence,
         citation=source.citation,
         split_rule="by index, as in the reports: 75 %, 5 %, 20 %",
-        told=("its checksum is that of the transcripts and of the sizes of the clips",),
+        reading_notes=("its checksum is that of the transcripts and of the sizes of the clips",),
     )
 
 
-def load_spoken(data_dir: Path | None = None, limit: int | None = None) -> SpeechData:
-    """The transcripts of LJ Speech spoken by eSpeak NG; `limit`: only so many of the first lines."""
+def load_spoken(data_dir: Path | None = None) -> SpeechData:
+    """The transcripts of LJ Speech spoken by eSpeak NG."""
     path = find_table(data_dir)
-    table = read_table(path, limit)
+    table = read_table(path)
     clips = by_index(tuple(espeak.plain(text) for text in table.texts))
     source = find_source(SPOKEN)
     known = [file.checksum for file in source.files if file.filename == path.name]
@@ -100,7 +124,7 @@ def load_spoken(data_dir: Path | None = None, limit: int | None = None) -> Speec
         licence=source.licence,
         citation=source.citation,
         split_rule="by index, as in the reports: 75 %, 5 %, 20 %",
-        told=(
+        reading_notes=(
             f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, not the recordings of the reports",
         ),
     )
@@ -112,35 +136,22 @@ def by_index(items: tuple[Item, ...]) -> dict[str, tuple[Item, ...]]:
     return {"train": items[:first], "val": items[first:second], "test": items[second:]}
 
 
-def read_table(path: Path, limit: int | None = None) -> Table:
+def read_table(path: Path) -> Table:
     """The lines `id|raw|normalised` of a metadata file, plain or gzipped; an error names the line."""
     ids: dict[str, str] = {}
-    lines = _text(path).replace("\r\n", "\n").removesuffix("\n").split("\n")  # and at no other kind of line end
-    for number, line in enumerate(lines[:limit], start=1):
+    lines = read_text(path, LIMIT_BYTES).removesuffix("\n").split("\n")
+    for number, line in enumerate(lines, start=1):
         name, *texts = line.split("|")
         if len(texts) != 2 or not name or not texts[1].strip():
             raise TiebreakError(f"{path}: line {number}: expected id|text|normalised text")
         if name in ids:
-            raise TiebreakError(f"{path}: line {number}: {name} is there twice")
+            raise TiebreakError(f"{path}: line {number}: {name} occurs twice")
         if "/" in name or "\0" in line:
             raise TiebreakError(f"{path}: line {number}: {name!r} is not the name of a clip")
         ids[name] = texts[1].strip()
     if len(ids) < LEAST:
         raise TiebreakError(f"{path}: {len(ids)} lines; at least {LEAST} are needed for the split by index")
     return Table(path=path, ids=tuple(ids), texts=tuple(ids.values()))
-
-
-def _text(path: Path) -> str:
-    if path.suffix != ".gz":
-        return files.read_text(path)
-    try:
-        with gzip.open(path) as file:
-            packed = file.read(LIMIT_BYTES + 1)
-        if len(packed) > LIMIT_BYTES:
-            raise TiebreakError(f"{path}: unpacks to more than {LIMIT_BYTES:,} bytes, which no list of transcripts has")
-        return packed.decode()
-    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
-        raise TiebreakError(f"{path}: damaged ({error}); get it again") from None
 
 
 def _places(data_dir: Path | None) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Sound as a picture: the log-mel spectrogram of the speech reports, and masks over it for training.
+"""The log-mel spectrogram of the speech reports.
 
     S[t, k] = |Σ_n w[n] x[160 t + n - 200] exp(-2πi k n / 400)|²     w[n] = (1 - cos(2πn / 400)) / 2, periodic Hann
     M[t, m] = Σ_k S[t, k] F[k, m]                                    F: triangles, slaney's scale and norm
@@ -117,28 +117,3 @@ def _sound(samples: ArrayLike, least: int) -> NDArray[np.floating]:
     if not np.isfinite(sound).all():
         raise TiebreakError("the sound has samples that are NaN or infinite")
     return sound
-
-
-def spec_augment(
-    features: NDArray[np.floating],
-    rng: np.random.Generator,
-    *,
-    time_masks: int = 2,
-    time_width: int = 40,
-    mel_masks: int = 2,
-    mel_width: int = 15,
-    fill: float = 0.0,
-) -> NDArray[np.floating]:
-    """A copy of features [frames, mels] with random stretches of time and of bands set to `fill`.
-
-    Every mask has a width drawn from 0 to its limit, at most half of the axis, and a place drawn from where it fits.
-    Time is not warped. Source: Park et al., SpecAugment, Interspeech 2019.
-    """
-    masked = features.copy()
-    for axis, count, limit in ((0, time_masks, time_width), (1, mel_masks, mel_width)):
-        length = features.shape[axis]
-        for _ in range(count):
-            width = int(rng.integers(0, min(limit, length // 2) + 1))
-            start = int(rng.integers(0, length - width + 1))
-            masked[(slice(None),) * axis + (slice(start, start + width),)] = fill
-    return masked

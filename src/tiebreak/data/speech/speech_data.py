@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tiebreak.data.speech import alphabet
 from tiebreak.data.speech.feature_cache import Bank, Clip, Progress, Recipe, open_bank
+from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.data.speech.mel import HOP, MELS
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
@@ -44,7 +45,7 @@ class SpeechData:
     licence: str = ""
     citation: str = ""
     split_rule: str = "as published"
-    told: tuple[str, ...] = ()  # what was noticed while the list of utterances was read
+    reading_notes: tuple[str, ...] = ()  # what was noticed while the list of utterances was read
     cache_name: str = ""  # in the names of its cache files; none: `name`
     progress: Progress | None = None
 
@@ -71,6 +72,19 @@ class SpeechData:
         return open_bank(recipe, clips, self.sizes["train"], self.progress)
 
     @property
+    def front_end(self) -> FrontEnd | None:
+        """How its sound became features; None: the features came ready-made."""
+        if not self.clips:
+            return None
+        return FrontEnd(
+            rate=self.rate,
+            filter_rate=self.filter_rate or self.rate,
+            mels=self.mels,
+            mean=self.bank.mean,
+            deviation=self.bank.deviation,
+        )
+
+    @property
     def sizes(self) -> dict[str, int]:
         """The number of utterances of each split."""
         return {split: len(self.texts[split]) for split in SPLITS}
@@ -80,11 +94,6 @@ class SpeechData:
         """How far apart frames are."""
         return HOP / self.rate
 
-    def offsets(self, split: str) -> NDArray[np.int64]:
-        """Where each utterance of a split begins in `frames(split)`, and the end of the last: [N + 1]."""
-        whole = self._offsets(split)
-        return np.asarray(whole - whole[0])
-
     def lengths(self, split: str) -> NDArray[np.int64]:
         """The number of frames of each utterance of a split: [N]."""
         return np.diff(self._offsets(split))
@@ -93,11 +102,6 @@ class SpeechData:
     def longest(self) -> int:
         """The number of frames of the longest utterance of all."""
         return int(np.diff(self.bank.offsets).max())
-
-    def frames(self, split: str) -> NDArray[np.float16]:
-        """All frames of a split, one utterance after the other: [frames, mels], memory-mapped."""
-        offsets = self._offsets(split)
-        return self.bank.values[offsets[0] : offsets[-1]]
 
     def features(self, split: str, index: int) -> NDArray[np.float16]:
         """The features of one utterance: [frames, mels], memory-mapped."""
@@ -119,7 +123,7 @@ class SpeechData:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was tolerated, in lines; once the features are open, what was noticed in the sound too."""
-        notes = list(self.told)
+        notes = list(self.reading_notes)
         texts = [text for split in SPLITS for text in self.texts[split]]
         if others := alphabet.others(texts):
             first = sorted(others.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]

@@ -109,5 +109,5 @@ def load_numbers() -> SpeechData:
         licence=source.licence,
         citation=source.citation,
         split_rule="by voice variant and number: none is in two splits",
-        told=(f"spoken by eSpeak NG {espeak.version()}: synthetic speech, which is easier than people's",),
+        reading_notes=(f"spoken by eSpeak NG {espeak.version()}: synthetic speech, which is easier than people's",),
     )

@@ -15,10 +15,10 @@ from tiebreak.data.sources import SPOKEN
 from tiebreak.data.speech import espeak
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.speech.spoken_numbers import spoken_checksum
-from tiebreak.data.speech.transcripts import LEAST, RATE, split_own
+from tiebreak.data.speech.transcripts import RATE, split_utterances
 from tiebreak.data.splits import SPLITS
-from tiebreak.data.text.text_files import read_text
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_text
 from tiebreak.text import printable
 
 SUFFIX = ".txt"
@@ -32,16 +32,11 @@ def load_sentences(path: Path, name: str) -> SpeechData:
     """The sentences of a file, split; they are spoken when features are asked for."""
     lines = _read(path)
     once = {text.lower(): (number, text) for number, text in reversed(lines)}  # the first of each stays
-    if len(once) < LEAST:
-        raise TiebreakError(
-            f"{printable(path)}: different sentences: {len(once)}, too few to be split 80/10/10; at least {LEAST} are "
-            "needed, one a line"
-        )
-    splits = split_own(sorted(once.values()))
+    splits = split_utterances(sorted(once.values()), f"{printable(path)}: different sentences, one a line")
     clips = {split: tuple(espeak.plain(text) for _, text in splits[split]) for split in SPLITS}
-    told = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than people's"]
+    notes = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than people's"]
     if again := len(lines) - len(once):
-        told.append(f"sentences left out, being the same again but for capitals and blanks: {again:,}")
+        notes.append(f"sentences left out, being the same again but for capitals and blanks: {again:,}")
     return SpeechData(
         name=name,
         cache_name="own",
@@ -54,7 +49,7 @@ def load_sentences(path: Path, name: str) -> SpeechData:
         licence=f"sentences: your own; {SPOKEN.licence}",
         citation=SPOKEN.citation,
         split_rule="80/10/10",
-        told=tuple(told),
+        reading_notes=tuple(notes),
     )
 
 

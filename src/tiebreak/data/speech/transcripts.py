@@ -15,24 +15,19 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
-from typing import TypeVar
 
-import numpy as np
-
-from tiebreak import files
-from tiebreak.data.fetch import file_checksum
+from tiebreak.data.checksums import file_checksum
 from tiebreak.data.speech.audio import SUFFIXES
 from tiebreak.data.speech.speech_data import SpeechData
-from tiebreak.data.splits import SPLITS, permutation
+from tiebreak.data.splits import SPLITS, Item, split_tenths
 from tiebreak.errors import TiebreakError
+from tiebreak.files import read_text
 from tiebreak.streams import stream
 from tiebreak.text import printable
 
 TABLE = "transcripts.tsv"
 RATE = 16_000
-LEAST = 10  # utterances that can be split 80/10/10
 
-Item = TypeVar("Item")
 Said = tuple[Path, str]  # a file and what is said in it
 
 
@@ -61,20 +56,12 @@ def _list(root: Path) -> tuple[Mapping[str, Sequence[Said]], str]:
         return {split: read_transcripts(folder) for split, folder in folders.items()}, "as in the folders"
     if not (root / TABLE).is_file():
         raise TiebreakError(f"{printable(root)}: {_no_table(root, [split for split in SPLITS if split in folders])}")
-    said = read_transcripts(root)
-    if len(said) < LEAST:
-        raise TiebreakError(
-            f"{printable(root / TABLE)}: {len(said)} utterances, too few to be split 80/10/10; at least {LEAST} are "
-            "needed, or folders train, val and test of your own"
-        )
-    return split_own(said), "80/10/10"
+    return split_utterances(read_transcripts(root), f"{printable(root / TABLE)}: utterances"), "80/10/10"
 
 
-def split_own(items: Sequence[Item]) -> dict[str, list[Item]]:
-    """A tenth of a user's utterances for validation, a tenth for testing; each split in the order given."""
-    order, tenth = permutation(len(items), stream(0, "split", "speech")), len(items) // 10
-    parts = {"val": order[:tenth], "test": order[tenth : 2 * tenth], "train": order[2 * tenth :]}
-    return {split: [items[place] for place in np.sort(part)] for split, part in parts.items()}
+def split_utterances(items: Sequence[Item], what: str) -> dict[str, tuple[Item, ...]]:
+    """A user's utterances split 80/10/10; `what` is for the message that there are too few."""
+    return split_tenths(items, stream(0, "split", "speech"), what)
 
 
 def _no_folder(path: Path) -> str:
@@ -103,7 +90,7 @@ def read_transcripts(folder: Path) -> list[Said]:
     """The audio files of a folder with their texts, in the order of names; an error names the line or the file."""
     table = folder / TABLE
     said: dict[Path, str] = {}
-    for number, line in enumerate(files.read_text(table).split("\n"), start=1):
+    for number, line in enumerate(read_text(table).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{printable(table)}: line {number}"

@@ -4,7 +4,7 @@
 |-----------------|-----------------------------|-----------|------------|--------------------------------------------|
 | ptb             | ptb.{train,valid,test}.txt  | word      | 10,000     | 929,589 / 73,760 / 82,430, as published    |
 | tinyshakespeare | input.txt                   | character | 65         | 1,003,854 / 55,769 / 55,771: 90/5/5        |
-| pydoc           | Python's help, see topics.py | word      | 2,000      | depends on the version of Python           |
+| pydoc           | Python's help: pydoc_topics | word      | 2,000      | depends on the version of Python           |
 | markov          | generated, see grammar.py   | word      | 51         | 120,000 / 6,000 / 6,000                    |
 | a path          | see text_files.py           | word      | 10,000     | as given, or 80/10/10                      |
 
@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.data.fetch import find_source, joint_checksum, verify
-from tiebreak.data.images.user_images import find_own
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text import corpus_readers
 from tiebreak.data.text.corpus_readers import Reading
@@ -40,6 +39,7 @@ from tiebreak.data.text.tokens import (
     number,
     split_words,
 )
+from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
@@ -52,7 +52,7 @@ MARKOV_SIZES = {"train": 120_000, "val": 6_000, "test": 6_000}
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CorpusData:
-    """A corpus. `floor`: the perplexity that no model goes below in expectation, `floors`: on each split as drawn."""
+    """A corpus: three streams of numbered tokens."""
 
     name: str
     tokens: Mapping[str, NDArray[np.int32]]  # by split: one stream
@@ -65,8 +65,6 @@ class CorpusData:
     citation: str
     split_rule: str = "as published"
     notes: tuple[str, ...] = ()
-    floor: float | None = None
-    floors: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def unknown(self) -> int | None:
@@ -115,7 +113,7 @@ def load(
         raise TiebreakError(f"a vocabulary of {vocabulary}: at least {LEAST_VOCABULARY}, with {UNKNOWN} and {END}")
     if is_path(name):
         level = level or "word"
-        return _corpus(corpus_readers.read_own(name, level, data_dir), level, vocabulary or VOCABULARY)
+        return _corpus(corpus_readers.read_user_text(name, level, data_dir), level, vocabulary or VOCABULARY)
     _check_name(name)
     if name == "markov":
         return _load_markov(level, vocabulary)
@@ -127,7 +125,7 @@ def load(
 def checksum(name: str, data_dir: Path | None = None) -> str:
     """The checksum that `load` would give; a file is not read as text for it."""
     if is_path(name):
-        return find_texts(find_own(name, data_dir)).checksum()
+        return find_texts(find_user_path(name, data_dir)).checksum()
     _check_name(name)
     if name == "pydoc":
         return load_topics().checksum()
@@ -191,8 +189,6 @@ def _load_markov(level: Level | None, vocabulary: int | None) -> CorpusData:
             f"no model goes below perplexity {np.exp(grammar.entropy()):.4f} in expectation; as drawn: {listed}",
             f"a model that sees one word back does not go below {np.exp(grammar.one_back()):.4f}",
         ),
-        floor=float(np.exp(grammar.entropy())),
-        floors=floors,
     )
 
 

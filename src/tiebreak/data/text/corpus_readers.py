@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.data.fetch import find_source, joint_checksum, verify
-from tiebreak.data.images.user_images import find_own
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.pydoc_topics import SPLIT_RULE, load_topics
-from tiebreak.data.text.text_files import find_texts, read_text
+from tiebreak.data.text.text_files import find_texts, read_corpus
 from tiebreak.data.text.tokens import Level, split_text
+from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
 
@@ -45,7 +45,7 @@ def read_ptb(level: Level, data_dir: Path | None) -> Reading:
     return Reading(
         source=find_source("ptb"),
         where=str(paths[0]),
-        streams={split: split_text(read_text(path), level, False) for split, path in zip(SPLITS, paths, strict=True)},
+        streams={split: split_text(read_corpus(path), level, False) for split, path in zip(SPLITS, paths, strict=True)},
         marks=False,
         checksum=joint_checksum(files),
         official=all(file.official for file in files.values()),
@@ -60,7 +60,7 @@ def read_shakespeare(level: Level, data_dir: Path | None) -> Reading:
     return Reading(
         source=find_source("tinyshakespeare"),
         where=str(file.path),
-        streams=_cut(str(file.path), split_text(read_text(file.path), level, True), percent=5),
+        streams=_cut(str(file.path), split_text(read_corpus(file.path), level, True), percent=5),
         marks=True,
         checksum=joint_checksum(files),
         official=file.official,
@@ -89,12 +89,12 @@ READERS: Mapping[str, Callable[[Level, Path | None], Reading]] = {
 }
 
 
-def read_own(name: str, level: Level, data_dir: Path | None) -> Reading:
+def read_user_text(name: str, level: Level, data_dir: Path | None) -> Reading:
     """A user's own text."""
-    path = find_own(name, data_dir)
+    path = find_user_path(name, data_dir)
     found, where = find_texts(path), printable(path)
     streams: Mapping[str, Sequence[str]] = {
-        part: split_text(read_text(file), level, found.marks) for part, file in found.files.items()
+        part: split_text(read_corpus(file), level, found.marks) for part, file in found.files.items()
     }
     if "whole" in streams:
         streams = _cut(where, streams["whole"], percent=10)
