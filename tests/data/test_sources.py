@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tiebreak.data import families
 from tiebreak.data.sources import SOURCES
+from tiebreak.study import registry
 
 DIGITS = {"md5": 32, "sha256": 64}
 
@@ -29,3 +31,11 @@ def test_files_of_a_source_have_names_of_their_own() -> None:
     for source in SOURCES.values():
         assert len({file.filename for file in source.files}) == len(source.files)
         assert all(file.filename in file.address for file in source.files if file.address)
+
+
+@pytest.mark.parametrize("family", families.MODULES)
+def test_every_loader_opens_with_its_data_sets_and_says_where_addresses_and_checksums_are(family: str) -> None:
+    head = families.loader(family).__doc__ or ""
+    assert "sources.SOURCES" in head
+    for name in (name for name, entry in registry.DATA.items() if entry.family == family):
+        assert f"| {name} " in head

@@ -179,7 +179,8 @@ def graph_of(folder: Path, edges: str, labels: str | None = None) -> GraphData:
 def test_parts_loops_repeats_and_isolated_nodes_train_without_a_division_by_zero(design: str, tmp_path: Path) -> None:
     data = graph_of(tmp_path, "0,1\n1,0\n0,1\n2,2\n3,4\n")
     assert data.edges.tolist() == [[0, 1], [3, 4]]
-    assert {"self-loops left out: 1", "repeated edges left out, in either direction: 2"} <= set(data.notes)
+    for word, number in (("self-loops", "1"), ("repeated edges", "2")):
+        assert any(word in note and note.endswith(number) for note in data.notes)
     assert any(note.startswith("nodes without an edge: 22") for note in data.notes)
     run = small_run(design)
     network = catalog.DESIGNS[design].network(TASK.shape(data), {}, 0)

@@ -1,7 +1,8 @@
-"""Reading npz files that nobody vouches for: zip directory and npy headers are checked before any array is read.
+"""Reading untrusted npz files: zip directory and npy headers are checked before any array is read.
 
-An npz file is a zip archive of `KEY.npy` entries. Nothing in it is ever unpickled, and no memory is taken on the
-word of the file alone: an array's header, its entry in the directory and the bytes that are there must agree.
+An npz file is a zip archive of `KEY.npy` entries. Nothing in it is ever unpickled, and no memory is allocated
+because of a claim of the file alone: an array's header, its entry in the directory and the bytes that are there must
+agree.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def array_names(path: Path) -> tuple[str, ...]:
 
 
 def read_npz(path: Path, expected: Mapping[str, ArraySpec], limit: int = LIMIT_BYTES) -> dict[str, NDArray[Any]]:
-    """The expected arrays of an npz file, each checked against its spec before it is read; others are left alone."""
+    """The expected arrays of an npz file, each checked against its spec before it is read; others are ignored."""
     with _archive(path) as archive:
         entries = _entries(path, archive)
         for key in expected:
@@ -91,7 +92,7 @@ def _entries(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
 
 
 def _check_entry(path: Path, key: str, info: zipfile.ZipInfo) -> None:
-    """The directory's word on sizes must be possible, whatever the entry's bytes are."""
+    """The sizes that the directory claims must be possible."""
     most = info.compress_size * (DEFLATE_RATIO if info.compress_type == zipfile.ZIP_DEFLATED else 1)
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise TiebreakError(f"{path}: {key}: packed in a way that npz files do not use")

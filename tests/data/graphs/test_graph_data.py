@@ -50,7 +50,7 @@ def check_cora(data: GraphData) -> None:
     assert np.bincount(data.labels).tolist() == [351, 217, 418, 818, 426, 298, 180]
     assert data.degrees().min() == 1
     assert data.official is True
-    assert "parts that no edge connects: 78" in data.notes
+    assert "connected components: 78" in data.notes
 
 
 def test_cora_is_the_same_in_both_layouts() -> None:

@@ -58,7 +58,7 @@ def test_edges_to_nodes_that_do_not_exist_are_refused() -> None:
 
 def test_notes_count_what_is_unusual() -> None:
     notes = clean("here", np.array([[0, 1], [1, 0], [2, 2], [3, 4]]), 6).notes(6)
-    for word, count in (("self-loops", 1), ("repeated", 1), ("without an edge", 2), ("parts", 4)):
+    for word, count in (("self-loops", 1), ("repeated", 1), ("without an edge", 2), ("components", 4)):
         assert any(word in note and str(count) in note for note in notes)
     assert clean("here", np.array([[0, 1], [1, 2]]), 3).notes(3) == ()
 

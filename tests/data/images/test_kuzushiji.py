@@ -153,10 +153,8 @@ def test_bad_kanji_names_file_and_key(tmp_path: Path, case: str) -> None:
 def test_kanji_is_not_fetched_but_put_somewhere(tmp_path: Path, empty_cache: Path) -> None:
     with pytest.raises(TiebreakError) as caught:
         check_fetchable(find_source("kuzushiji-kanji10"))
-    assert str(caught.value) == (
-        "kuzushiji-kanji10 cannot be fetched: there is no public address; put kuzushiji_kanji10.npz into "
-        f"{empty_cache / 'kuzushiji-kanji10'}, or into a folder that you name with --data-dir"
-    )
+    assert str(caught.value).startswith("kuzushiji-kanji10 cannot be fetched")
+    assert str(empty_cache / "kuzushiji-kanji10") in str(caught.value)
     with pytest.raises(TiebreakError, match="not for download: put it there, name its folder with --data-dir"):
         load_images("kuzushiji-kanji10", tmp_path)
     write_kanji(empty_cache / "kuzushiji-kanji10", kanji())  # as advised; another file than ours is a copy, not damage

@@ -67,15 +67,15 @@ def test_silence_is_sound(tmp_path: Path) -> None:
 
 
 def test_no_file_and_an_empty_file(tmp_path: Path) -> None:
-    assert refusal(tmp_path / "x.wav") == "no such file"
-    assert refusal(tmp_path) == "a folder, not a file"
+    assert refusal(tmp_path / "x.wav").startswith("no such file")
+    assert refusal(tmp_path).startswith("a folder, not a file")
     (tmp_path / "x.wav").touch()
-    assert refusal(tmp_path / "x.wav") == "an empty file; remove it, or get it again"
+    assert refusal(tmp_path / "x.wav").startswith("an empty file")
 
 
 def test_a_header_and_no_sound(tmp_path: Path) -> None:
     path = saved(tmp_path / "x.wav", np.zeros(0))
-    assert refusal(path) == "a header and no sound; remove it, or record it again"
+    assert refusal(path).startswith("a header and no sound")
 
 
 def test_a_header_that_claims_two_gigabytes(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_header_that_claims_two_gigabytes(tmp_path: Path) -> None:
     place = content.index(b"data") + 4
     content[place : place + 4] = struct.pack("<I", 2_000_000_000)
     path.write_bytes(content)
-    assert refusal(path) == "its header claims 2,000,000,000 bytes of sound and it has 6,000; get it again"
+    assert refusal(path).startswith("its header claims 2,000,000,000 bytes of sound and it has 6,000")
 
 
 def test_an_rf64_header_that_claims_terabytes(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_an_rf64_header_that_claims_terabytes(tmp_path: Path) -> None:
     assert struct.unpack("<Q", content[place : place + 8]) == (6000,)
     content[place : place + 8] = struct.pack("<Q", 1 << 42)
     path.write_bytes(content)
-    assert refusal(path) == "its header claims 4,398,046,511,104 bytes of sound and it has 6,000; get it again"
+    assert refusal(path).startswith("its header claims 4,398,046,511,104 bytes of sound and it has 6,000")
 
 
 @pytest.mark.parametrize(("kind", "endian"), [("WAV", "LITTLE"), ("WAV", "BIG"), ("WAVEX", "LITTLE"), ("RF64", "FILE")])
@@ -105,7 +105,7 @@ def test_a_wav_of_any_kind_that_ends_early(tmp_path: Path, kind: str, endian: st
     soundfile.write(path, tone(3000, 22_050), 22_050, format=kind, subtype="PCM_16", endian=endian)
     assert len(read_audio(path).samples) == 3000
     path.write_bytes(path.read_bytes()[:-1000])
-    assert refusal(path) == "its header claims 6,000 bytes of sound and it has 5,000; get it again"
+    assert refusal(path).startswith("its header claims 6,000 bytes of sound and it has 5,000")
 
 
 @pytest.mark.parametrize("name", ["x.wav", "x.flac"])
@@ -122,9 +122,7 @@ def test_a_flac_header_that_claims_hours_takes_no_memory(tmp_path: Path) -> None
     content[21] |= 0x0F  # STREAMINFO: the 36 bits of the number of samples begin in the middle of this byte
     content[22:26] = b"\xff\xff\xff\xff"
     path.write_bytes(content)
-    assert refusal(path) == (
-        f"{((1 << 36) - 1) / 22_050:,.0f} seconds; an utterance has at most {LONGEST_SECONDS}: cut it"
-    )
+    assert refusal(path).startswith(f"{((1 << 36) - 1) / 22_050:,.0f} seconds")
 
 
 def streamed(path: Path, samples: NDArray[np.floating], rate: int) -> Path:
@@ -152,7 +150,7 @@ def test_a_flac_file_of_unknown_length_that_is_cut_or_too_long(tmp_path: Path) -
     assert refusal(path).startswith("no sound that can be read (")
     limit = 4_000 * LONGEST_SECONDS
     assert len(read_audio(streamed(path, np.zeros(limit), 4_000)).samples) == limit
-    assert refusal(streamed(path, np.zeros(limit + 1), 4_000)) == (
+    assert refusal(streamed(path, np.zeros(limit + 1), 4_000)).startswith(
         f"more than {LONGEST_SECONDS} seconds, the most that an utterance has: cut it"
     )
 
@@ -166,7 +164,7 @@ def test_channels_without_a_mean_are_one_line_and_no_warning(
 ) -> None:
     samples = np.zeros((3000, 2), np.float32)
     samples[1234] = left, right
-    assert refusal(saved(tmp_path / "x.wav", samples, subtype="FLOAT")) == f"sample 1,234 is {mean} (1 such)"
+    assert refusal(saved(tmp_path / "x.wav", samples, subtype="FLOAT")).startswith(f"sample 1,234 is {mean} (1 such)")
 
 
 @pytest.mark.filterwarnings("error")
@@ -179,13 +177,11 @@ def test_resampling_the_loudest_sound_gives_no_warning() -> None:
 def test_samples_that_are_no_numbers(tmp_path: Path, value: float) -> None:
     samples = tone(3000, 22_050)
     samples[[1234, 2000]] = value
-    assert refusal(saved(tmp_path / "x.wav", samples, subtype="FLOAT")) == f"sample 1,234 is {value} (2 such)"
+    assert refusal(saved(tmp_path / "x.wav", samples, subtype="FLOAT")).startswith(f"sample 1,234 is {value} (2 such)")
 
 
 def test_a_rate_that_is_not_for_speech(tmp_path: Path) -> None:
-    assert refusal(saved(tmp_path / "x.wav", tone(3000, 22_050), 10)) == (
-        "10 samples a second; expected 4,000 to 384,000"
-    )
+    assert refusal(saved(tmp_path / "x.wav", tone(3000, 22_050), 10)).startswith("10 samples a second")
 
 
 @given(st.binary(min_size=1, max_size=200), st.booleans())

@@ -68,7 +68,8 @@ def test_a_sentence_that_is_there_twice_is_spoken_once(tmp_path: Path) -> None:
     data = load(write(tmp_path, "", "  this is  NUMBER 3.", " \t", "This is number 4."))
     assert data.texts == plain.texts
     assert data.checksum == plain.checksum
-    assert data.notes[1] == "sentences left out, being the same again but for capitals and blanks: 2"
+    assert data.notes[1].startswith("repeated sentences dropped")
+    assert data.notes[1].endswith(": 2")
 
 
 def test_line_ends_and_a_byte_order_mark_change_nothing(tmp_path: Path) -> None:
@@ -91,9 +92,9 @@ def test_the_checksum_sees_the_text_the_voice_and_the_version(tmp_path: Path, mo
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("... -", "'... -' has no letter and no digit, so there is nothing to say: remove the line"),
+        ("... -", "'... -' has no letter and no digit"),
         ("a" * (LONGEST + 1), "501 characters; at most 500"),
-        ("louder \x015A now", "a control character, '\\x01', which nobody can say: remove it"),
+        ("louder \x015A now", "a control character, '\\x01', which cannot be spoken"),
         ("nothing \0 here", "a NUL byte"),
     ],
 )

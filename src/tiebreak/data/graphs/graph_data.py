@@ -9,6 +9,7 @@
 | a path         | see graph_files.py        | any   | any   | any      | any     | as given, or 20 a class       |
 
 All edges and all features are seen while training; only labels are held out. N nodes, F features, E edges.
+Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 | FOLDER/labels.csv              | node,label and optionally split: train, val, test, or empty for neither          |
 
 Features in an npz file are `features` [N, F], or compressed rows: feat_data, feat_indices, feat_indptr, feat_shape.
-CSV files are UTF-8 with a header line; further columns of edges.csv and labels.csv are left alone. Any text names a
+CSV files are UTF-8 with a header line; further columns of edges.csv and labels.csv are ignored. Any text names a
 node or a class. A node that labels.csv does not name, or names without a label, has no known class.
 """
 
@@ -42,7 +42,7 @@ COMPRESSED = {"feat_data": VALUES, "feat_indices": WHOLE, "feat_indptr": WHOLE, 
 
 
 class Row(NamedTuple):
-    """The wanted fields of a line of a CSV file."""
+    """The chosen fields of a line of a CSV file."""
 
     line: int
     fields: list[str]
@@ -128,7 +128,7 @@ def _csv_features(path: Path) -> tuple[dict[str, int], Matrix]:
     rows: list[NDArray[np.float32]] = []
     for line, (node, *values) in _rows(path, ("node",), rest=True):
         if node in places:
-            raise TiebreakError(f"{where}: line {line}: node {node!r} is there twice")
+            raise TiebreakError(f"{where}: line {line}: node {node!r} occurs twice")
         try:
             rows.append(np.array(values, np.float32))
         except ValueError as error:
@@ -151,7 +151,7 @@ def _csv_labels(path: Path, places: Mapping[str, int]) -> tuple[Indices, tuple[s
     for line, (node, label, split) in _rows(path, ("node", "label"), optional=("split",)):
         place = _place(path, line, node, places)
         if place in given:
-            raise TiebreakError(f"{where}: line {line}: node {node!r} is there twice")
+            raise TiebreakError(f"{where}: line {line}: node {node!r} occurs twice")
         given[place] = label
         if split:
             if split not in chosen:
@@ -177,7 +177,7 @@ def _place(path: Path, line: int, node: str, places: Mapping[str, int]) -> int:
 
 
 def _rows(path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = (), rest: bool = False) -> Iterator[Row]:
-    """The named columns of a CSV file, line by line, blank lines left out; `rest`: and then all others."""
+    """The named columns of a CSV file, line by line, without blank lines; `rest`: followed by all others."""
     where = printable(path)
     text = read_text(path)
     if not text.strip():

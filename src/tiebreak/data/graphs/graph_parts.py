@@ -1,8 +1,8 @@
-"""The parts of a graph as files bring them, and what every graph is checked for before it is used.
+"""The parts of a graph as they are read, and the checks that every graph must pass.
 
-Edges are undirected: each is kept once, as (lower, higher) node. Self-loops and repetitions, in either direction, are
-left out and counted: a graph convolution adds its own loops. Nodes without an edge stay, and so do graphs that fall
-into several parts. A label of -1 means that nobody knows it.
+Edges are undirected: each is stored once, as (lower, higher) node. Self-loops and repetitions, in either direction, are
+removed and counted: a graph convolution adds its own loops. Nodes without an edge are allowed, and so are graphs of
+several components. A label of -1 means unknown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tiebreak.data.splits import SPLITS, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
 
-UNKNOWN = -1  # the label of a node whose class nobody knows
+UNKNOWN = -1  # the label of a node whose class is not known
 PER_CLASS = 20  # training nodes of a class, as in the public splits of Planetoid
 SPLIT_RULE = f"of every class at most {PER_CLASS} nodes and 60 % for training, half of the others each for val and test"
 
@@ -43,14 +43,14 @@ class Parts:
 
 
 class Edges(NamedTuple):
-    """Each undirected edge once [E, 2], ascending; how many self-loops and repetitions were left out."""
+    """Each undirected edge once [E, 2], ascending; how many self-loops and repetitions were removed."""
 
     edges: Indices
     loops: int
     repeated: int
 
     def notes(self, nodes: int) -> tuple[str, ...]:
-        """What was left out, and what is unusual about what is left, in words."""
+        """What was removed, and what is unusual about the rest, in words."""
         sources, targets = self.edges.T
         joined = coo_matrix((np.ones(len(self.edges), np.int8), (sources, targets)), shape=(nodes, nodes))
         parts, _ = connected_components(joined, directed=False)
@@ -58,10 +58,10 @@ class Edges(NamedTuple):
         return tuple(
             note
             for count, note in (
-                (self.loops, f"self-loops left out: {self.loops:,}"),
-                (self.repeated, f"repeated edges left out, in either direction: {self.repeated:,}"),
+                (self.loops, f"self-loops removed: {self.loops:,}"),
+                (self.repeated, f"repeated edges removed, in either direction: {self.repeated:,}"),
                 (isolated, f"nodes without an edge: {isolated:,}"),
-                (parts - 1, f"parts that no edge connects: {parts:,}"),
+                (parts - 1, f"connected components: {parts:,}"),
             )
             if count
         )

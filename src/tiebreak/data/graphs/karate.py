@@ -2,7 +2,7 @@
 
 Members are numbered from 0: 0 is the instructor, Mr. Hi, and 33 the officer. As in the usual demonstration these two
 are the training nodes; a fourth of the others of each faction is for validation, the rest for testing. The only
-feature of a member is who it is (the identity matrix), so everything that is learned comes along the edges.
+feature of a member is its number, one-hot (the identity matrix), so all information comes along the edges.
 
 The picture places members by the stress of their distances: from a circle, 200 steps of
 
@@ -48,16 +48,16 @@ def make_karate() -> Parts:
 
 
 def place(edges: Indices, nodes: int, steps: int = 200) -> NDArray[np.float64]:
-    """Positions [N, 2] of the nodes of a graph for a picture, within -1 to 1; parts that no path joins lie apart."""
+    """Positions [N, 2] of the nodes of a graph for a picture, within -1 to 1; components lie apart."""
     joined = coo_matrix((np.ones(len(edges)), tuple(edges.T)), shape=(nodes, nodes))
-    wanted = np.asarray(shortest_path(joined, directed=False, unweighted=True))
-    reached = np.isfinite(wanted)
-    wanted[~reached] = wanted[reached].max() + 1
+    distances = np.asarray(shortest_path(joined, directed=False, unweighted=True))
+    reached = np.isfinite(distances)
+    distances[~reached] = distances[reached].max() + 1
     angles = 2 * np.pi * np.arange(nodes) / nodes
     points: NDArray[np.float64] = np.stack([np.cos(angles), np.sin(angles)], 1)
     for _ in range(steps):
         apart = np.linalg.norm(points[:, None] - points[None], axis=2)
-        pull = -np.divide(wanted, apart, out=np.zeros_like(wanted), where=apart > 0)
+        pull = -np.divide(distances, apart, out=np.zeros_like(distances), where=apart > 0)
         np.fill_diagonal(pull, -pull.sum(1))
         points = pull @ points / nodes
     return np.asarray(points / np.abs(points).max())

@@ -9,7 +9,7 @@
 | graph          | the neighbours of each node                                                     |
 
 Nodes are numbered as in `graph`: those of allx, then those for testing by ascending number. The 500 nodes after the
-training nodes are for validation.
+training nodes are for validation. Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations

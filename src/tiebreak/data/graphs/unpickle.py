@@ -1,13 +1,13 @@
-"""Arrays and sparse matrices out of pickles that nobody vouches for.
+"""Arrays and sparse matrices from untrusted pickles.
 
-A pickle is a program, and unpickling runs it. Here it runs three times fenced:
+A pickle is a program, and unpickling runs it. Three checks make that safe:
 
 1. The file is small, and its operations are read without being run: only those that build numbers, text, lists, tuples
-   and dictionaries, and that name one of `NAMES`, are let through.
-2. What it names is never imported. In the place of numpy's, scipy's and collections' constructors it gets classes made
-   for this one file, which write down how they were called and do nothing.
-3. What was written down is checked, and only then becomes an array: numpy's and scipy's own `__setstate__`, which
-   believe every word about memory, are not called either.
+   and dictionaries, and that name one of `NAMES`, are accepted.
+2. What it names is never imported. Instead of the constructors of numpy, scipy and collections it gets classes made
+   for this one file, which record how they were called and do nothing else.
+3. What was recorded is checked, and only then becomes an array: the `__setstate__` of numpy and scipy, which trust
+   every claim about memory, are not called either.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 | MNIST   | the same without val                                    |
 | Keras   | x_train, y_train, x_test, y_test                        |
 
-Images are uint8 [N, H, W] or [N, H, W, C] with C = 1 or 3, labels [N] or [N, 1]. Further keys are left alone.
+Images are uint8 [N, H, W] or [N, H, W, C] with C = 1 or 3, labels [N] or [N, 1]. Further keys are ignored.
 """
 
 from __future__ import annotations

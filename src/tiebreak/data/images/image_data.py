@@ -10,7 +10,7 @@
 | kuzushiji-kanji10 | kuzushiji_kanji10.npz         | 9,680 / 1,935 (of the training) / 2,316    | 10      |
 | a path            | see user_images.py            | as given, or 70/15/15 of every class       | any     |
 
-Addresses, checksums and licences: `sources.SOURCES`. N images, H height, W width, C channels.
+Addresses, sha256 or md5, and licences: `sources.SOURCES`. N images, H height, W width, C channels.
 """
 
 from __future__ import annotations

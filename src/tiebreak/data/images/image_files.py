@@ -1,7 +1,7 @@
-"""PNG and JPEG files that nobody vouches for, as arrays of bytes: all of one size, all grey or all RGB.
+"""Untrusted PNG and JPEG files as arrays of bytes: all of one size, all grey or all RGB.
 
 Grey stays grey, and everything else becomes RGB: palettes are looked up, transparency is dropped. One picture in
-colour makes all of them RGB. Pictures are taken as they are stored: a camera's note that it was turned is not followed.
+colour makes all of them RGB. Pictures are used as they are stored: the orientation tag of a camera is ignored.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _opened(path: Path) -> Iterator[Image]:
     bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of notes that cameras left in a form that Pillow does not know
+            warnings.simplefilter("ignore")  # about camera metadata that Pillow does not know
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(path, formats=("PNG", "JPEG")) as picture:
                 if picture.mode.startswith(WIDE):

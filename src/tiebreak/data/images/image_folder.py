@@ -5,8 +5,8 @@
 | FOLDER/{train,val,test}/CLASS/*.png, jpg, jpeg | as the folders say                                 |
 | FOLDER/CLASS/*.png, jpg, jpeg                  | 70/15/15 of every class, by the stream "split"     |
 
-Everything is taken in the order of names, so that results do not depend on the file system. Hidden files, files with
-other suffixes and deeper folders are left alone.
+Everything is read in the order of names, so that results do not depend on the file system. Hidden files, files with
+other suffixes and deeper folders are ignored.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _check_same_classes(folder: Path, found: Mapping[str, Path], expected: Mappi
 
 
 def _subfolders(folder: Path) -> dict[str, Path]:
-    """The folders in a folder by name, sorted; hidden ones are left alone."""
+    """The folders in a folder by name, sorted; hidden ones are ignored."""
     entries = _entries(folder)
     found = {path.name: path for path, is_folder in entries if is_folder}
     if not found:

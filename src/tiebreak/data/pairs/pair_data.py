@@ -9,6 +9,7 @@
 | a path          | FOLDER/{train,val,test}.tsv            | as given                               | source, target   |
 
 Tatoeba's lines are English TAB Spanish, a user's own are source TAB target; further columns are ignored.
+Addresses, sha256 and licences: `sources.SOURCES`.
 
 What is done to the text: tatoeba-spa-eng is read as its makers normalised it, with the space that they left where a
 sentence began with ¿ or ¡; tatoeba-full and number-words go through `normalise`; a user's own only through `tidy`,

@@ -5,7 +5,7 @@
 | an4_mfcc13.npz | feats [frames, 13], offsets [N + 1], text [N], split [N] (train or test), utt [N] |
 
 An `utt` such as an4_clstk/fash/an251-fash-b names its speaker. Speakers of test are not in training; a tenth of the
-training utterances, of whole speakers, become validation.
+training utterances, of whole speakers, become validation. Address, sha256 and licence: `sources.SOURCES`.
 """
 
 from __future__ import annotations

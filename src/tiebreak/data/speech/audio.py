@@ -1,7 +1,7 @@
-"""Sound files that nobody vouches for, as mono float32: every error names the file and what is wrong with it.
+"""Untrusted sound files as mono float32: every error names the file and what is wrong with it.
 
 WAV (also RF64 and RIFX) and FLAC of any sample format and number of channels. Channels are averaged. No memory is
-taken on the word of a header alone: sound is read block by block, and what a header claims must be there. A FLAC file
+allocated because of a header alone: sound is read block by block, and what a header claims must be there. A FLAC file
 whose encoder did not know its length, having streamed, is read to its end.
 """
 
@@ -88,7 +88,9 @@ def _read(path: Path, file: Any, rate: int) -> NDArray[np.float32]:
     """All samples of an open file, channels averaged; more than an utterance has are an error, whatever was claimed."""
     blocks, count = [], 0
     while len(block := file.read(BLOCK, dtype="float32", always_2d=True)):
-        with np.errstate(over="ignore", invalid="ignore"):  # a mean that is no number is told with its place
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # a mean that is not a number is reported below, with its place
             blocks.append(block.mean(axis=1, dtype=np.float32) if block.shape[1] > 1 else block[:, 0])
         count += len(block)
         if count > rate * LONGEST_SECONDS:

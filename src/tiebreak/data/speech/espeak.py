@@ -1,8 +1,8 @@
 """Speech from text by eSpeak NG, the same bytes every time.
 
 The library's samples depend on everything that its process spoke before, and on nothing else. So the work is cut into
-chunks of a fixed size, whatever the number of workers, and each chunk is spoken by a fresh process in order. (Voice
-variants with `breath`, such as f2, f3 and f5, are random even so: leave them out.)
+chunks of a fixed size, whatever the number of workers, and a new process speaks each chunk in order. (Voice
+variants with `breath`, such as f2, f3 and f5, are random even so and must not be used.)
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def version() -> str:
     """The version of the eSpeak NG that is installed, such as 1.52.0."""
     library = ctypes.CDLL(str(_library()))
     library.espeak_Info.restype = ctypes.c_char_p
-    said: bytes = library.espeak_Info(None)
-    return said.decode().split()[0]
+    answer: bytes = library.espeak_Info(None)
+    return answer.decode().split()[0]
 
 
 def speak_chunk(chunk: Sequence[Utterance]) -> list[NDArray[np.int16]]:

@@ -32,18 +32,18 @@ def main() -> int:
     rate = library.espeak_Initialize(SYNCHRONOUS, 0, espeakng_loader.get_data_path().encode(), 0)
     if rate != RATE:
         return _fail(f"eSpeak NG speaks {rate} samples a second, not {RATE}")
-    heard: list[bytes] = []
+    blocks: list[bytes] = []
 
-    def hear(samples: int | None, count: int, _events: Any) -> int:
+    def collect(samples: int | None, count: int, _events: Any) -> int:
         if samples and count > 0:
-            heard.append(ctypes.string_at(samples, 2 * count))
+            blocks.append(ctypes.string_at(samples, 2 * count))
         return 0
 
-    callback = _Callback(hear)  # kept alive as long as the library may call it
+    callback = _Callback(collect)  # must live as long as the library may call it
     library.espeak_SetSynthCallback(callback)
     for text, voice, speed, pitch in jobs:
-        heard.clear()
-        # The library keeps the voice before in place of an unknown one, and leaves an unknown variant out.
+        blocks.clear()
+        # For an unknown voice the library keeps the previous one; an unknown variant it ignores.
         if not _has_variant(voice) or library.espeak_SetVoiceByName(voice.encode()) != 0:
             return _fail(f"eSpeak NG has no voice {voice!r}")
         library.espeak_SetParameter(SPEED, speed, 0)
@@ -51,7 +51,7 @@ def main() -> int:
         data = text.encode() + b"\0"
         if library.espeak_Synth(data, len(data), 0, CHARACTERS, 0, UTF_8, None, None) != 0:
             return _fail(f"eSpeak NG cannot speak {text!r}")
-        sound = b"".join(heard)
+        sound = b"".join(blocks)
         sys.stdout.buffer.write(struct.pack("<I", len(sound) // 2) + sound)
     return 0
 

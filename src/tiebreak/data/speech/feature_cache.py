@@ -1,4 +1,4 @@
-"""Features on disk: made once by all cores, kept with a checksum, opened memory-mapped.
+"""Features on disk: made once by all cores, stored with a checksum, opened memory-mapped.
 
 | file in CACHE/features | holds                                                                                  |
 |------------------------|----------------------------------------------------------------------------------------|
@@ -36,7 +36,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.system import cores
 from tiebreak.text import printable
 
-Clip = Path | Utterance  # a sound file, or what eSpeak NG shall say
+Clip = Path | Utterance  # a sound file, or a text for eSpeak NG
 Progress = Callable[[int, int], None]  # clips done, clips in all
 
 VERSION = 2  # of the front end: another number makes all features again
@@ -59,7 +59,7 @@ class Recipe:
 
     @property
     def path(self) -> Path:
-        """Where the features are kept."""
+        """The file that stores the features."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
         return cache_dir() / "features" / f"{self.name}-{digest[:16]}.npy"
 

@@ -7,6 +7,7 @@
 
 The normalised transcripts are used. Split by index, as in the reports: the first 75 % train, the next 5 % validation,
 the rest test (of 13,100: 9,825 / 655 / 2,620). Features are not normalised, as in the reports.
+Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tiebreak.errors import TiebreakError
 
 MELS, FFT, HOP = 80, 400, 160
 FLOOR = 1e-10  # of a band's power, before the logarithm
-DECADES = 8  # that are kept below the loudest place
+DECADES = 8  # of power below the loudest place that are kept
 HIGHEST_RATE = 1_000_000_000  # samples a second; far above any sound, and filters for it are still numbers
 
 # Slaney's scale (Auditory Toolbox): linear to 1 kHz, 3 mels for 200 Hz, then 27 mels for every factor of 6.4.
@@ -81,7 +81,7 @@ def log_mel(
         if not isinstance(number, numbers.Integral) or int(number) < 1:
             raise TiebreakError(f"{name} is {number!r:.40}; give a whole number, 1 or more")
     sound = _sound(samples, max(fft // 2 + 1, hop))
-    with np.errstate(over="ignore", invalid="ignore"):  # told below, in one line
+    with np.errstate(over="ignore", invalid="ignore"):  # reported below, in one line
         padded = np.pad(sound.astype(np.float64), fft // 2, mode="reflect")
         frames = np.lib.stride_tricks.sliding_window_view(padded, fft)[::hop][: len(sound) // hop]
         window = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(fft) / fft)
@@ -108,7 +108,7 @@ def _sound(samples: ArrayLike, least: int) -> NDArray[np.floating]:
         raise TiebreakError("the sound is no row of numbers; give a list or an array of floats") from None
     if sound.ndim != 1:
         raise TiebreakError(f"sound of shape {sound.shape}; a spectrogram is made of one row of samples")
-    if sound.dtype.kind in "iu":  # nobody can tell what their full scale is
+    if sound.dtype.kind in "iu":  # their full scale is not known
         raise TiebreakError(f"samples of type {sound.dtype}; give floats from -1 to 1 (16-bit sound: samples / 32768)")
     if sound.dtype.kind != "f":
         raise TiebreakError(f"samples of type {sound.dtype}; give floats from -1 to 1")

@@ -1,4 +1,4 @@
-"""A speech data set: who says what in which split, and the features of every clip, made or opened when first used."""
+"""A speech data set: utterances by split, and the features of every clip, made or opened when first used."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class SpeechData:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was tolerated, in lines; once the features are open, what was noticed in the sound too."""
+        """What is unusual about the transcripts, in lines; once the features are open, about the sound too."""
         notes = list(self.reading_notes)
         texts = [text for split in SPLITS for text in self.texts[split]]
         if others := alphabet.others(texts):

@@ -1,4 +1,4 @@
-"""Speech data sets by name: what is said in which split, with log-mel features that are made when first used.
+"""Speech data sets by name: utterances by split, with log-mel features that are made when first used.
 
 | data set        | what it needs                               | splits: train / val / test | rate   |
 |-----------------|---------------------------------------------|----------------------------|--------|
@@ -10,6 +10,7 @@
 | a .txt file     | see spoken_sentences.py: synthetic          | 80/10/10                   | 16 kHz |
 
 `load(...).with_filters(16000)` gives the features of the reports, whose mel filters were made for 16 kHz.
+Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 | val   | 50 of three digits, 150 of four, none in training | 4 others               |
 | test  | the same                                          | 6 others               |
 
-All words are heard in training, but no number and no voice variant is in two splits. An accent, a speed and a pitch
+All words occur in training, but no number and no voice variant is in two splits. An accent, a speed and a pitch
 are drawn for every clip; speeds are such that the longest clip has about two seconds.
 """
 
@@ -66,7 +66,7 @@ def number_words(number: int) -> str:
 
 
 def spoken_numbers() -> dict[str, tuple[Utterance, ...]]:
-    """What is said in every split: always the same."""
+    """The utterances of every split: always the same."""
     rng = np.random.Generator(np.random.Philox(stream(0, "spoken numbers")))
     hundreds, thousands = rng.permutation(np.arange(100, 1000)), rng.permutation(np.arange(1000, 10_000))
     spoken = {}
@@ -87,9 +87,9 @@ def _utterance(number: int, split: str, rng: np.random.Generator) -> Utterance:
 
 
 def spoken_checksum(spoken: Mapping[str, tuple[Utterance, ...]]) -> str:
-    """The sha256 of everything that determines the sound: what is said, how, in which order and by which version."""
-    said = [[split, *map(astuple, spoken[split])] for split in SPLITS]
-    return hashlib.sha256(json.dumps([espeak.version(), espeak.CHUNK, said]).encode()).hexdigest()
+    """The sha256 of everything that determines the sound: texts, voices, order and version."""
+    content = [[split, *map(astuple, spoken[split])] for split in SPLITS]
+    return hashlib.sha256(json.dumps([espeak.version(), espeak.CHUNK, content]).encode()).hexdigest()
 
 
 def load_numbers() -> SpeechData:
@@ -109,5 +109,5 @@ def load_numbers() -> SpeechData:
         licence=source.licence,
         citation=source.citation,
         split_rule="by voice variant and number: none is in two splits",
-        reading_notes=(f"spoken by eSpeak NG {espeak.version()}: synthetic speech, which is easier than people's",),
+        reading_notes=(f"spoken by eSpeak NG {espeak.version()}: synthetic speech, which is easier than recordings",),
     )

@@ -1,7 +1,7 @@
 """A user's own sentences, spoken by eSpeak NG: a .txt file, UTF-8, a sentence on every line. Empty lines are skipped.
 
-A sentence that is there twice is spoken once: it would be heard in training and asked for in the test. Capitals make
-no difference, since transcripts have none. The rest is as with a user's own recordings: 80/10/10 by the same rule,
+A repeated sentence is spoken once: otherwise it could be in training and test. Case is ignored, since transcripts are
+lower case. The rest is as with a user's own recordings: 80/10/10 by the same rule,
 16 kHz, features normalised by the training clips.
 """
 
@@ -34,9 +34,9 @@ def load_sentences(path: Path, name: str) -> SpeechData:
     once = {text.lower(): (number, text) for number, text in reversed(lines)}  # the first of each stays
     splits = split_utterances(sorted(once.values()), f"{printable(path)}: different sentences, one a line")
     clips = {split: tuple(espeak.plain(text) for _, text in splits[split]) for split in SPLITS}
-    notes = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than people's"]
+    notes = [f"spoken by eSpeak NG {espeak.version()}, one voice: synthetic speech, which is easier than recordings"]
     if again := len(lines) - len(once):
-        notes.append(f"sentences left out, being the same again but for capitals and blanks: {again:,}")
+        notes.append(f"repeated sentences dropped (same but for case and blanks): {again:,}")
     return SpeechData(
         name=name,
         cache_name="own",
@@ -68,7 +68,7 @@ def _wrong(text: str) -> str:
         return f"{len(text):,} characters; at most {LONGEST} are spoken as one clip: write one sentence a line"
     for character in text:
         if unicodedata.category(character) == "Cc":  # eSpeak NG would take some for commands
-            return f"a control character, {character!a}, which nobody can say: remove it"
+            return f"a control character, {character!a}, which cannot be spoken: remove it"
     if not any(character.isalpha() or character in digits for character in text):
-        return f"{printable(text)!r} has no letter and no digit, so there is nothing to say: remove the line"
+        return f"{printable(text)!r} has no letter and no digit, so there is nothing to speak: remove the line"
     return ""

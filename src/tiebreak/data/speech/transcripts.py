@@ -28,7 +28,7 @@ from tiebreak.text import printable
 TABLE = "transcripts.tsv"
 RATE = 16_000
 
-Said = tuple[Path, str]  # a file and what is said in it
+Utterances = Sequence[tuple[Path, str]]  # files with their transcripts
 
 
 def load_transcripts(root: Path, name: str) -> SpeechData:
@@ -48,7 +48,7 @@ def load_transcripts(root: Path, name: str) -> SpeechData:
     )
 
 
-def _list(root: Path) -> tuple[Mapping[str, Sequence[Said]], str]:
+def _list(root: Path) -> tuple[Mapping[str, Utterances], str]:
     if not root.is_dir():
         raise TiebreakError(f"{printable(root)}: {_no_folder(root)}")
     folders = {split: root / split for split in SPLITS if (root / split / TABLE).is_file()}
@@ -70,8 +70,8 @@ def _no_folder(path: Path) -> str:
         return f"name its folder instead: {printable(path.parent)}/"
     if path.suffix.lower() in SUFFIXES:
         return (
-            f"a single sound; speech to train on is a folder with {TABLE} and audio (what a trained network hears in "
-            "one file: `tiebreak use`)"
+            f"a single sound; speech to train on is a folder with {TABLE} and audio (to transcribe one file with "
+            "a trained network: `tiebreak use`)"
         )
     return f"not a folder; speech of your own is a folder with {TABLE} and audio, or a .txt file of sentences to speak"
 
@@ -86,32 +86,32 @@ def _no_table(root: Path, having: Sequence[str]) -> str:
     return f"no {TABLE} in it, nor in each of train, val and test; lines: file TAB text"
 
 
-def read_transcripts(folder: Path) -> list[Said]:
+def read_transcripts(folder: Path) -> list[tuple[Path, str]]:
     """The audio files of a folder with their texts, in the order of names; an error names the line or the file."""
     table = folder / TABLE
-    said: dict[Path, str] = {}
+    found: dict[Path, str] = {}
     for number, line in enumerate(read_text(table).split("\n"), start=1):
         if not line.strip():
             continue
         where = f"{printable(table)}: line {number}"
         name, tab, text = line.partition("\t")
         if not tab or not name.strip() or not text.strip():
-            raise TiebreakError(f"{where}: expected a file, a TAB and what is said in it")
+            raise TiebreakError(f"{where}: expected a file, a TAB and its transcript")
         if "\t" in text.strip():
-            raise TiebreakError(f"{where}: more than one TAB; expected a file, a TAB and what is said in it")
+            raise TiebreakError(f"{where}: more than one TAB; expected a file, a TAB and its transcript")
         path = _file(where, folder, name.strip())
-        if path in said:
-            raise TiebreakError(f"{where}: {printable(name.strip())} is there twice")
-        said[path] = " ".join(text.split())
-    if not said:
+        if path in found:
+            raise TiebreakError(f"{where}: {printable(name.strip())} occurs twice")
+        found[path] = " ".join(text.split())
+    if not found:
         raise TiebreakError(f"{printable(table)}: no transcript in it")
-    without = sorted(set(_audio_files(folder)) - said.keys())
+    without = sorted(set(_audio_files(folder)) - found.keys())
     if without:
         raise TiebreakError(
             f"{printable(without[0])}: no transcript for it in {printable(table)} ({len(without):,} in all); add a "
             "line, or remove the file"
         )
-    return sorted(said.items())
+    return sorted(found.items())
 
 
 def _file(where: str, folder: Path, name: str) -> Path:
@@ -127,7 +127,7 @@ def _file(where: str, folder: Path, name: str) -> Path:
 
 
 def _audio_files(folder: Path) -> list[Path]:
-    """All sound files below a folder; hidden ones are left alone."""
+    """All sound files below a folder; hidden ones are ignored."""
     found: list[Path] = []
     for place, inner, names in os.walk(folder):
         inner[:] = [name for name in inner if not name.startswith(".")]
@@ -135,7 +135,7 @@ def _audio_files(folder: Path) -> list[Path]:
     return found
 
 
-def _checksum(root: Path, splits: Mapping[str, Sequence[Said]]) -> str:
+def _checksum(root: Path, splits: Mapping[str, Utterances]) -> str:
     """The sha256 of the clips' names, contents and transcripts by split, wherever the folder is."""
     hasher = hashlib.sha256()
     for split in SPLITS:

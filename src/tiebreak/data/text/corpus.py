@@ -8,7 +8,7 @@
 | markov          | generated, see grammar.py   | word      | 51         | 120,000 / 6,000 / 6,000                    |
 | a path          | see text_files.py           | word      | 10,000     | as given, or 80/10/10                      |
 
-What a token is and which of them are in the vocabulary: tokens.py. Addresses, checksums and licences: sources.py.
+What a token is and which of them are in the vocabulary: tokens.py. Addresses, sha256 and licences: `sources.SOURCES`.
 """
 
 from __future__ import annotations

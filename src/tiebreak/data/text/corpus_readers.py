@@ -78,7 +78,7 @@ def read_pydoc(level: Level, data_dir: Path | None) -> Reading:
         marks=True,
         checksum=topics.checksum(),
         split_rule=SPLIT_RULE,
-        notes=(f"paragraphs left out because they came before: {topics.repeated:,}",),
+        notes=(f"repeated paragraphs dropped: {topics.repeated:,}",),
     )
 
 

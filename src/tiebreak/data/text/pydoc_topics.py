@@ -1,9 +1,9 @@
-"""English prose that is always there: the topics of Python's own help, `pydoc_data.topics`.
+"""English prose without a download: the topics of Python's own help, `pydoc_data.topics`.
 
-A paragraph becomes a line. Rules and underlines of tables go, and so do paragraphs that were there before: topics
-quote each other at length, and a test text that stands in the training text would measure memory. Topics are kept
-whole: in a fixed random order, each goes to test or else to validation while it fits into a tenth of the words, and to
-training otherwise. The text changes with the version of Python, and the checksum with it.
+A paragraph becomes a line. Rules and underlines of tables are removed, and so are repeated paragraphs: topics quote
+each other at length, and test text that is also in the training text would measure memory. Topics are not divided: in
+a fixed random order, each goes to test or else to validation while it fits into a tenth of the words, and to training
+otherwise. The text changes with the version of Python, and the checksum with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _RULE = re.compile(r"[*=+|~^-]{3,}|\|")
 
 @dataclass(frozen=True, kw_only=True)
 class Topics:
-    """The text of each split, a paragraph a line; how many paragraphs were left out because they came before."""
+    """The text of each split, a paragraph a line; how many repeated paragraphs were dropped."""
 
     texts: Mapping[str, str]
     repeated: int

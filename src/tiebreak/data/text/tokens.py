@@ -1,4 +1,4 @@
-"""Text to tokens and tokens to numbers, by rules that are written down here and nowhere else.
+"""Text to tokens and tokens to numbers: the only place with these rules.
 
 | level     | marks | a token is                                                             | end of a line |
 |-----------|-------|------------------------------------------------------------------------|---------------|
@@ -9,7 +9,7 @@
 The vocabulary comes from the training text alone. Word level: `<unk>`, `<eos>`, then the most frequent words, ties in
 the order of characters; `size` counts all of them. Character level: the characters in their own order, the most
 frequent ones if there are more than `size`, and `<unk>` in front only where a split holds a character without a number.
-Case is kept, and blank lines are no lines.
+Case matters, and blank lines are skipped.
 """
 
 from __future__ import annotations
