@@ -7,38 +7,21 @@ import gzip
 import hashlib
 import http.server
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from support import command_line
-from support.command_line import Done
+from support.cli_fixtures import Tiebreak
 from tiebreak.cli import data_commands
 from tiebreak.data import fetch
 from tiebreak.data.images.image_data import checksum
 from tiebreak.data.sources import RemoteFile, Source
 from tiebreak.study import registry
 
-Tiebreak = Callable[..., Done]
-
-
 MNIST5K = "4,000 train, 500 val, 500 test"
-
-
-@pytest.fixture
-def tiebreak(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Tiebreak:
-    return functools.partial(command_line.call, monkeypatch, capsys)
-
-
-@pytest.fixture(autouse=True)
-def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No data of this machine's user, and a terminal of a fixed width."""
-    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("TIEBREAK_DATA", raising=False)
-    monkeypatch.setenv("COLUMNS", "100")
 
 
 def test_data_sets_are_listed_with_licence_and_place(tiebreak: Tiebreak, tiny_data_dir: Path) -> None:
@@ -82,6 +65,7 @@ def test_lj_speech_that_lies_unpacked_is_here(
     tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("espeakng_loader")
+    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "ljspeech"
     folder.mkdir()
     (folder / "metadata.csv").write_text("".join(f"LJ{index}|no. {index}|number {index}\n" for index in range(20)))
@@ -234,7 +218,10 @@ def test_a_task_that_does_not_exist_is_answered_with_the_nearest(tiebreak: Tiebr
     assert "did you mean 'classify'?" in done.err
 
 
-def test_what_cannot_be_fetched_says_so_at_once(tiebreak: Tiebreak, tmp_path: Path) -> None:
+def test_what_cannot_be_fetched_says_so_at_once(
+    tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIEBREAK_CACHE", str(tmp_path / "cache"))
     done = tiebreak("data", "fetch", "kuzushiji-kanji10")
     assert (done.code, done.out) == (2, "")
     for part in ("no public address", "kuzushiji_kanji10.npz", str(tmp_path / "cache")):
