@@ -33,9 +33,9 @@ def test_files_of_a_source_have_names_of_their_own() -> None:
         assert all(file.filename in file.address for file in source.files if file.address)
 
 
-@pytest.mark.parametrize("family", families.MODULES)
-def test_every_loader_opens_with_its_data_sets_and_says_where_addresses_and_checksums_are(family: str) -> None:
-    head = families.loader(family).__doc__ or ""
-    assert "sources.SOURCES" in head
-    for name in (name for name, entry in registry.DATA.items() if entry.family == family):
-        assert f"| {name} " in head
+WITH_FILES = sorted({registry.DATA[name].family for name, source in SOURCES.items() if source.files})
+
+
+@pytest.mark.parametrize("family", WITH_FILES)
+def test_every_loader_of_files_says_where_addresses_and_checksums_are(family: str) -> None:
+    assert "sources.SOURCES" in (families.loader(family).__doc__ or "")
