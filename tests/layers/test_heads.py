@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ from tiebreak.layers import taylor
 from tiebreak.layers.attention import attend
 from tiebreak.layers.heads import Memory, MultiHead, multi_head_naive
 
-BIASES: list[bool | Literal["not-keys"]] = [True, False, "not-keys"]
+BIASES = ["all", "none", "not-keys"]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -96,7 +96,7 @@ def torchs(layer: MultiHead) -> nn.MultiheadAttention:
 )
 def test_with_weights_copied_it_is_torchs_layer(
     size: tuple[int, int],
-    bias: bool | Literal["not-keys"],
+    bias: str,
     sizes: tuple[int, int, int],
     memory_width: int | None,
     causal: bool,
@@ -137,7 +137,7 @@ def test_with_weights_copied_it_is_torchs_layer(
 )
 def test_it_is_the_formula_head_by_head_with_its_gradients(
     size: tuple[int, int],
-    bias: bool | Literal["not-keys"],
+    bias: str,
     output_projection: bool,
     memory_width: int | None,
     causal: bool,
@@ -175,8 +175,8 @@ def test_one_head_is_single_head_attention() -> None:
 @pytest.mark.parametrize("heads", [1, 2, 3, 6])
 def test_heads_cost_no_parameters(heads: int) -> None:
     d, e = 6, 5
-    assert count(make(d, heads, output_projection=False, bias=False)) == 3 * d**2
-    assert count(make(d, heads, bias=False)) == 4 * d**2
+    assert count(make(d, heads, output_projection=False, bias="none")) == 3 * d**2
+    assert count(make(d, heads, bias="none")) == 4 * d**2
     assert count(make(d, heads, output_projection=False)) == 3 * d**2 + 3 * d
     assert count(make(d, heads)) == 4 * d**2 + 4 * d
     assert count(make(d, heads, bias="not-keys")) == 4 * d**2 + 3 * d

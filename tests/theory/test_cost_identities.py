@@ -98,7 +98,7 @@ def test_the_clock_is_evidence_only(outcomes: dict[str, Outcome], monkeypatch: p
 
 def test_heads_that_differ_are_found_out() -> None:
     def projected(d: int, h: int) -> MultiHead:
-        return MultiHead(d, h, output_projection=h > 1, bias=False)
+        return MultiHead(d, h, output_projection=h > 1, bias="none")
 
     found = cost_identities.heads_equal(projected)
     assert found.verdict == "fails"

@@ -48,7 +48,7 @@ class MultiHead(nn.Module):
         kind: str = "softmax",
         terms: int = 3,
         output_projection: bool = True,
-        bias: bool | Literal["not-keys"] = True,
+        bias: Literal["all", "not-keys", "none"] = "all",
         memory_width: int | None = None,
     ) -> None:
         super().__init__()
@@ -58,10 +58,10 @@ class MultiHead(nn.Module):
             raise TiebreakError(f"unknown kind of attention {kind!r}: {nearest(kind, KINDS)}")
         self.width, self.heads, self.kind, self.terms = width, heads, kind, terms
         self.memory_width = width if memory_width is None else memory_width
-        self.query = nn.Linear(width, width, bias=bias is not False)
-        self.key = nn.Linear(self.memory_width, width, bias=bias is True)
-        self.value = nn.Linear(self.memory_width, width, bias=bias is not False)
-        self.output = nn.Linear(width, width, bias=bias is not False) if output_projection else nn.Identity()
+        self.query = nn.Linear(width, width, bias=bias != "none")
+        self.key = nn.Linear(self.memory_width, width, bias=bias == "all")
+        self.value = nn.Linear(self.memory_width, width, bias=bias != "none")
+        self.output = nn.Linear(width, width, bias=bias != "none") if output_projection else nn.Identity()
 
     def forward(
         self,

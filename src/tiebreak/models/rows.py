@@ -24,7 +24,7 @@ class AttentionRows(nn.Module):
         super().__init__()
         self.embed = nn.Linear(shape.channels * shape.width, WIDTH)
         self.positions = nn.Parameter(0.1 * torch.randn(shape.height, WIDTH))
-        self.attention = MultiHead(WIDTH, heads, kind=kind, output_projection=False, bias=False)
+        self.attention = MultiHead(WIDTH, heads, kind=kind, output_projection=False, bias="none")
         self.hidden = nn.Linear(WIDTH, 2 * WIDTH)
         self.out = nn.Linear(2 * WIDTH, shape.classes)
 

@@ -64,7 +64,7 @@ def taylor_linear(part: str = "taylor") -> Outcome:
 
 def heads_equal(layer: Make | None = None, width: int = 64, length: int = 48) -> Outcome:
     """Parameters, multiply-adds and softmax weights for 1, 2, 4 and 8 heads. Time is shown and decides nothing."""
-    make = layer or (lambda d, h: MultiHead(d, h, output_projection=False, bias=False))
+    make = layer or (lambda d, h: MultiHead(d, h, output_projection=False, bias="none"))
     evidence: dict[str, float | str] = {}
     costs, softmaxes = set(), []
     for h in HEADS:

@@ -105,7 +105,7 @@ def _taylor_full(L: int, D: int, V: int, K: int) -> Workload:
 
 
 def _heads(L: int, d: int, h: int = 1) -> Workload:
-    return _layer(MultiHead(d, h, output_projection=False, bias=False), _input(1, L, d))
+    return _layer(MultiHead(d, h, output_projection=False, bias="none"), _input(1, L, d))
 
 
 def _bilinear(L: int, T: int, Q: int, D: int, O: int) -> Workload:
