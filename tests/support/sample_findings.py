@@ -46,7 +46,8 @@ HOSTILE = (
     "x" * 2000,
     "long " + "word " * 400,
 )
-METRICS: dict[str, registry.Goal] = {"accuracy": "max", "loss": "min", "bleu": "max", "character_error": "min"}
+GOALS: dict[str, registry.Goal] = {"accuracy": "max", "loss": "min", "bleu": "max", "character_error": "min"}
+METRICS = {name: registry.MetricEntry(goal=goal) for name, goal in GOALS.items()}
 
 
 def samples(design: str, reference: Sequence[str] = ENGLISH) -> Arrays:

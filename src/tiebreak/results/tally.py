@@ -48,10 +48,10 @@ class Tally:
         return epochs[run.epochs].metrics[metric]
 
     def outcomes(self, arm: str, setting: Setting, metric: str) -> dict[int, npt.NDArray[np.float32]]:
-        """The metric of every test example [E], by seed, for metrics that are means over examples."""
+        """The metric of every test example [E] alone, or another stored outcome of that name, by seed."""
         planned = self.plan.arm(arm)
         found = {}
-        for seed in self.scores(arm, setting, metric):
+        for seed in self.scores(arm, setting, self.study.metric):
             outcomes = self.records.finals[planned.run(setting, seed)][planned.evaluation].outcomes
             if metric in outcomes:
                 found[seed] = outcomes[metric]

@@ -11,7 +11,17 @@ from collections.abc import Mapping
 from tiebreak.study.registry_data import DATA, OWN_DATA
 from tiebreak.study.registry_designs import DESIGNS
 from tiebreak.study.registry_tasks import TASKS
-from tiebreak.study.registry_types import DataEntry, DesignEntry, Goal, Hyper, Option, Protocol, Scalar, TaskEntry
+from tiebreak.study.registry_types import (
+    DataEntry,
+    DesignEntry,
+    Goal,
+    Hyper,
+    MetricEntry,
+    Option,
+    Protocol,
+    Scalar,
+    TaskEntry,
+)
 
 __all__ = [
     "DATA",
@@ -23,6 +33,7 @@ __all__ = [
     "DesignEntry",
     "Goal",
     "Hyper",
+    "MetricEntry",
     "Option",
     "Protocol",
     "Scalar",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tiebreak.study.registry_types import Option, Protocol, TaskEntry
+from tiebreak.study.registry_types import MetricEntry, Option, Protocol, TaskEntry
 
 _BEAM = Option(default=1, low=1, high=100, line="beam width of decoding; 1: greedy")
 
@@ -12,7 +12,7 @@ TASKS: Mapping[str, TaskEntry] = {
     "classify": TaskEntry(
         family="classifier",
         line="image classification, negative log likelihood",
-        metrics={"accuracy": "max", "loss": "min"},
+        metrics={"accuracy": MetricEntry(goal="max"), "loss": MetricEntry(goal="min")},
         options={
             "divisor": Option(default=255, choices=(255, 256), line="pixels are divided by this"),
             "test_images": Option(
@@ -45,7 +45,12 @@ TASKS: Mapping[str, TaskEntry] = {
     "translate": TaskEntry(
         family="translator",
         line="character-level translation, cross-entropy; error rates of the decoded text",
-        metrics={"error": "min", "cer": "min", "exact": "max", "loss": "min"},
+        metrics={
+            "error": MetricEntry(goal="min"),
+            "cer": MetricEntry(goal="min", functional="ratio", of="error", weight="weight_characters"),
+            "exact": MetricEntry(goal="max"),
+            "loss": MetricEntry(goal="min", functional="ratio", weight="weight_symbols"),
+        },
         options={
             "steps": Option(
                 default=0, low=0, high=1000, line="most symbols to decode; 0: the length of the longest target"
@@ -74,7 +79,7 @@ TASKS: Mapping[str, TaskEntry] = {
     "nodes": TaskEntry(
         family="node-classifier",
         line="node classification on one graph, negative log likelihood; full-batch steps",
-        metrics={"accuracy": "max", "loss": "min"},
+        metrics={"accuracy": MetricEntry(goal="max"), "loss": MetricEntry(goal="min")},
         options={
             "normalise_features": Option(default=True, line="scale the features of each node to sum to 1"),
             "epoch_steps": Option(
@@ -87,7 +92,10 @@ TASKS: Mapping[str, TaskEntry] = {
     "language": TaskEntry(
         family="language",
         line="language modelling, cross-entropy; perplexity of the whole text",
-        metrics={"perplexity": "min", "loss": "min"},
+        metrics={
+            "perplexity": MetricEntry(goal="min", functional="exp-ratio", of="loss", weight="weight_tokens"),
+            "loss": MetricEntry(goal="min", functional="ratio", weight="weight_tokens"),
+        },
         options={
             "streams": Option(default=128, low=1, high=4096, line="parallel streams that the text is cut into"),
             "window": Option(
@@ -132,7 +140,14 @@ TASKS: Mapping[str, TaskEntry] = {
     "transcribe": TaskEntry(
         family="recogniser",
         line="character-level speech recognition, cross-entropy; similarities and error rates of the decoded text",
-        metrics={"loss": "min", "jaccard": "max", "cosine": "max", "dl": "max", "cer": "min", "wer": "min"},
+        metrics={
+            "loss": MetricEntry(goal="min", functional="ratio", weight="weight_symbols"),
+            "jaccard": MetricEntry(goal="max"),
+            "cosine": MetricEntry(goal="max"),
+            "dl": MetricEntry(goal="max"),
+            "cer": MetricEntry(goal="min", functional="ratio", weight="weight_characters"),
+            "wer": MetricEntry(goal="min", functional="ratio", weight="weight_words"),
+        },
         options={
             "filters": Option(
                 default="true",

@@ -8,6 +8,7 @@ from typing import Literal
 
 Scalar = bool | int | float | str
 Goal = Literal["max", "min"]
+Functional = Literal["mean", "ratio", "exp-ratio"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +41,26 @@ class Protocol:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MetricEntry:
+    """A metric: which scores are better, and how the score of a split follows from its examples.
+
+    v_j is the outcome `of` of example j, w_j its outcome `weight`. mean: Σ v_j / J; ratio: Σ w_j v_j / Σ w_j;
+    exp-ratio: exp(Σ w_j v_j / Σ w_j).
+    """
+
+    goal: Goal
+    functional: Functional = "mean"
+    of: str = ""  # empty: the outcome with the name of the metric
+    weight: str = ""  # of a ratio, such as weight_tokens
+
+
+@dataclass(frozen=True, kw_only=True)
 class TaskEntry:
     """A task: its metrics, the options that a study may change, and its protocols."""
 
     family: str
     line: str
-    metrics: Mapping[str, Goal]
+    metrics: Mapping[str, MetricEntry]
     options: Mapping[str, Option]
     evaluation: Mapping[str, Option]
     protocols: Mapping[str, Protocol]

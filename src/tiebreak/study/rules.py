@@ -151,7 +151,7 @@ def _check_metrics(key: str, metrics: tuple[str, ...], primary: bool, task: regi
     _unique(f"{key}.metrics", list(metrics))
     for name in metrics:
         _member(f"{key}.metrics", name, task.metrics)
-        if task.metrics[name] != "max":
+        if task.metrics[name].goal != "max":
             raise ValueError(f"{key}.metrics: a lower {name} is better; use only metrics where higher is better")
 
 

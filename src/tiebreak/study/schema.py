@@ -154,7 +154,7 @@ class Study(Strict):
 
     def goal(self, metric: str | None = None) -> registry.Goal:
         """Whether a higher (`max`) or a lower (`min`) metric is better."""
-        return registry.TASKS[self.task].metrics[metric or self.metric]
+        return registry.TASKS[self.task].metrics[metric or self.metric].goal
 
     def optimiser_of(self, arm: Arm) -> Optimiser:
         """The optimiser that the arm is trained with."""

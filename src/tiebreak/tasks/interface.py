@@ -68,7 +68,12 @@ class Task(Protocol):
         """Per example [B, ...]: what `score` computes the metrics from."""
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-        """The metrics of a whole split from its outcomes, and what to keep of each example [N]."""
+        """The metrics of a whole split from its outcomes, and what to keep of each example [N].
+
+        Kept under a metric's name is the metric of that example alone. Where the metric of the split is a ratio of sums
+        (errors per character, loss per token), the denominator of each example is kept too, as `weight_…`: the entry
+        of the metric in the registry names it. An example with denominator 0 has its numerator as its own metric.
+        """
 
     def exhibits(
         self, network: nn.Module, data: Any, options: Mapping[str, Scalar], examples: Sequence[int]

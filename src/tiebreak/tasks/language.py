@@ -108,12 +108,13 @@ class Language:
         return smoothed_cross_entropy(network(batch["inputs"]), batch["targets"], hypers.get("label_smoothing"))
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-        """Loss and perplexity of the whole text; those of each window are kept."""
+        """Loss and perplexity of the whole text; those of each window are kept, and how many tokens it has."""
         loss = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["tokens"].sum(dtype=np.float64))
         each = (outcomes["loss"] / outcomes["tokens"]).astype(np.float32)
         with np.errstate(over="ignore"):
             found = {"perplexity": float(np.exp(loss)), "loss": loss}
-            return found, {"perplexity": np.exp(each), "loss": each}
+            kept = {"perplexity": np.exp(each), "loss": each, "weight_tokens": outcomes["tokens"].astype(np.float32)}
+        return found, kept
 
     @property
     def trains(self) -> bool:

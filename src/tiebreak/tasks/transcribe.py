@@ -110,7 +110,7 @@ class Transcribe:
         }
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-        """The metrics; of each utterance all six are kept, the error rates as those of that utterance alone."""
+        """The metrics; of each utterance all six and their weights are kept, the error rates as its own."""
         references = [_cut(row) for row in outcomes["targets"].astype(int).tolist()]
         written = [_cut(row) for row in outcomes["written"].astype(int).tolist()]
         pairs = list(zip(references, written, strict=True))
@@ -121,6 +121,8 @@ class Transcribe:
         words = [similarity.wer([one], [other]) for one, other in zip(right, output, strict=True)]
         kept |= {"cer": similarity.error_rates(right, output), "wer": np.array(words)}
         kept["loss"] = outcomes["loss"] / outcomes["symbols"]
+        kept |= {"weight_symbols": outcomes["symbols"], "weight_characters": np.array([len(text) for text in right])}
+        kept["weight_words"] = np.array([len(text.split()) for text in right])
         found |= {"cer": similarity.cer(right, output), "wer": similarity.wer(right, output)}
         found["loss"] = float(outcomes["loss"].sum(dtype=np.float64) / outcomes["symbols"].sum(dtype=np.float64))
         return found, {name: values.astype(np.float32) for name, values in kept.items()}

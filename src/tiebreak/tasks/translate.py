@@ -100,7 +100,7 @@ class Translate:
         }
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
-        """Macro and corpus error, exact matches and the loss of a symbol; error and loss of each sentence are kept."""
+        """Macro and corpus error, exact matches and the loss of a symbol; of each sentence error, loss and weights."""
         lengths = outcomes["length"].astype(int)
         if self.options.get("drop_last"):
             # As reported: whatever was emitted last is dropped. Where that was the end, it is no part of the length.
@@ -116,6 +116,10 @@ class Translate:
         }
         exact = np.array([one == other for one, other in zip(references, written, strict=True)])
         kept = {"error": errors, "exact": exact, "loss": outcomes["loss"] / outcomes["symbols"]}
+        kept |= {
+            "weight_symbols": outcomes["symbols"],
+            "weight_characters": np.array([len(text) for text in references]),
+        }
         return found, {name: values.astype(np.float32) for name, values in kept.items()}
 
     def exhibits(

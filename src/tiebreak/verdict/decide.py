@@ -25,7 +25,7 @@ from tiebreak.study.schema import (
 )
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
-from tiebreak.verdict.sides import arm_scores, paired_ranges, paired_scores, side_scores
+from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _possible(result: statistics.Compared, within: ranges.Range) -> statistics.C
 
 
 def _comparison(tally: Tally, question: Question, result: statistics.Compared, least: int) -> ComparisonResult:
-    low, high = _examples(tally, question) or (None, None)
+    low, high = _examples(tally, question, result) or (None, None)
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
     single = kind not in ("setting", "order") or len(list(_questions(tally, question.comparison))) == 1
@@ -153,19 +153,22 @@ def _comparison(tally: Tally, question: Question, result: statistics.Compared, l
     return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
 
 
-def _examples(tally: Tally, question: Question) -> tuple[float, float] | None:
-    """The interval over test examples: would another test set agree?"""
-    if len(question.sides) == 1:
+def _examples(tally: Tally, question: Question, result: statistics.Compared) -> statistics.Interval | None:
+    """The interval over test examples of this difference: would another test set agree?"""
+    if len(question.sides) == 1 or result.difference is None:
         return None
-    found = [tally.outcomes(side.arm, side.setting, side.metric) for side in question.sides]
-    usable = [side_scores(tally, side) for side in question.sides]
-    seeds = sorted(set.intersection(*(set(each) for each in found), *(set(each) for each in usable)))
-    if not seeds or len({len(each[seed]) for each in found for seed in seeds}) != 1:
+    seeds = sorted(set.intersection(*(set(side_scores(tally, side)) for side in question.sides)))
+    found = [example_influence(tally, side, seeds) for side in question.sides]
+    stacks = [each for each in found if each is not None]
+    if len(stacks) < len(found) or len({each.shape[1] for each in stacks}) != 1:
         return None
-    stacks = [np.stack([each[seed] for seed in seeds]).astype(np.float64) for each in found]
     if len(stacks) == 4:
         stacks = [stacks[0] - stacks[1], stacks[2] - stacks[3]]
-    return statistics.example_interval(stacks[0], stacks[1])
+    interval = statistics.example_interval(stacks[0], stacks[1])
+    if interval is None:
+        return None
+    half = (interval[1] - interval[0]) / 2  # around the difference itself: outcomes are rounded to float32
+    return result.difference - half, result.difference + half
 
 
 def _arm(tally: Tally, name: str) -> ArmResult:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tiebreak.results.tally import Scores, Tally
+from tiebreak.study import registry
 from tiebreak.study.schema import Setting
 from tiebreak.verdict import ranges
+from tiebreak.verdict.influence import influence
 from tiebreak.verdict.model import Side
 from tiebreak.verdict.ranges import Range
 from tiebreak.verdict.statistics import usable
@@ -27,6 +32,24 @@ def side_scores(tally: Tally, side: Side) -> Scores:
     if side.metrics:
         return usable_scores(tally.agreement(side.arm, side.setting, side.metrics))
     return arm_scores(tally, side.arm, side.setting, side.metric)
+
+
+def example_influence(tally: Tally, side: Side, seeds: Sequence[int]) -> NDArray[np.float64] | None:
+    """The influence of each test example on the scores of these seeds [seeds, examples].
+
+    None where a run did not keep what its score is made of (those of an older version have no weights), or where an
+    example alone is infinite.
+    """
+    entry = registry.TASKS[tally.study.task].metrics.get(side.metric)
+    if entry is None or side.metrics or not seeds:
+        return None
+    values = tally.outcomes(side.arm, side.setting, entry.of or side.metric)
+    weights = tally.outcomes(side.arm, side.setting, entry.weight) if entry.weight else dict.fromkeys(seeds)
+    if any(seed not in values or seed not in weights for seed in seeds):
+        return None
+    rows = [influence(entry, values[seed], weights[seed]) for seed in seeds]
+    finite = all(usable(float(np.abs(row).max(initial=0.0))) for row in rows)
+    return np.stack(rows) if finite and len({len(row) for row in rows}) == 1 else None
 
 
 def side_range(side: Side) -> Range:

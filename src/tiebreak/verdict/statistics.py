@@ -172,14 +172,17 @@ def chance_a_better(a: ArrayLike, b: ArrayLike, goal: Goal = "max") -> float | N
     return above if goal == "max" else 1 - above
 
 
-def example_interval(outcomes_a: ArrayLike, outcomes_b: ArrayLike, confidence: float = 0.95) -> Interval | None:
+def example_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval | None:
     """Would another test set agree? With e_j = mean over runs of a[:, j] - b[:, j]: mean(e) ± z · sd(e) / sqrt(J).
 
-    Outcomes are [runs, J examples]. The runs are held fixed: this says nothing about seeds. None below two examples.
+    a and b are influence values [runs, J examples] (`verdict.influence`): their mean over examples is the score of the
+    run. The runs are held fixed: this says nothing about seeds. None below two examples.
     """
-    a, b = (np.asarray(outcomes, dtype=np.float64) for outcomes in (outcomes_a, outcomes_b))
+    a, b = (np.asarray(values, dtype=np.float64) for values in (a, b))
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not len(a) or not len(b):
-        raise ValueError(f"outcomes should be [runs, examples] of the same examples, not {a.shape} and {b.shape}")
+        raise ValueError(
+            f"influence values should be [runs, examples] of the same examples, not {a.shape} and {b.shape}"
+        )
     if a.shape[1] < 2:
         return None
     each = _checked(a.mean(axis=0) - b.mean(axis=0))
