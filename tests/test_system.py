@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import psutil
 import pytest
 
 import tiebreak
-from tiebreak.system import cores, free_memory, python, total_memory
+from tiebreak.system import collector_paused, cores, free_memory, python, total_memory
 
 
 def test_files_in_the_current_folder_do_not_take_the_place_of_libraries(
@@ -48,3 +49,13 @@ def test_without_affinity_all_cores_count(monkeypatch: pytest.MonkeyPatch) -> No
 def test_memory_is_counted_in_bytes() -> None:
     assert 10**7 < free_memory() <= total_memory()
     assert total_memory() > 10**8
+
+
+def test_the_collector_is_paused_and_goes_on() -> None:
+    assert gc.isenabled()
+    with collector_paused():
+        assert not gc.isenabled()
+        with collector_paused():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()

@@ -12,18 +12,19 @@ from tiebreak.drive.messages import Note
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, find_plan
-from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
+from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.report.page import document
 from tiebreak.results.check import check as check_folder
+from tiebreak.results.folder import STUDY_FILE, read_plan
 from tiebreak.results.lock import locked
 from tiebreak.results.record import Records
 from tiebreak.results.store import Store
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
+from tiebreak.system import collector_paused
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
-STUDY_FILE = "study.toml"
 DESIGNS_FILE = "designs.py"
 
 
@@ -114,30 +115,25 @@ def _check_device(machine: Machine) -> None:
         raise TiebreakError(f"--device cuda: torch {torch.__version__} ({built}) sees no GPU here; use --device cpu")
 
 
-def conclude(folder: Path) -> Result:
-    """Make the verdict of a folder from its records; write it, and the report if it is not current."""
+def conclude(folder: Path, *, rewrite: bool = False) -> Result:
+    """Make the verdict of a folder from its records; write it, and the report if it is not current or `rewrite`."""
     result = open_result(folder)
     files.write(folder / VERDICT_FILE, result.verdict.to_json())
-    shown = document.inputs_digest(result.plan, result.records, result.verdict)
-    if not document.is_current(folder, shown):
-        document.write_report(folder, result.study, result.plan, result.records, result.verdict)
+    with collector_paused():
+        shown = document.inputs_digest(result.plan, result.records, result.verdict)
+        if rewrite or not document.is_current(folder, shown):
+            document.write_report(folder, result.study, result.plan, result.records, result.verdict)
     return result
 
 
 def open_result(folder: str | Path) -> Result:
     """Read a results folder: nothing is trained and nothing written."""
     folder = Path(folder)
-    if not folder.is_dir():
-        raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
-    plan = Plan.read(folder)
-    path = folder / STUDY_FILE
-    study = Study.load(str(path))
-    keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
-    if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
-        raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
-    with closing(Store.open(folder)) as store:
-        records = store.records()
-    return Result(folder, study, plan, records, make_verdict(study, plan, records))
+    study, plan = read_plan(folder)
+    with collector_paused():
+        with closing(Store.open(folder)) as store:
+            records = store.records()
+        return Result(folder, study, plan, records, make_verdict(study, plan, records))
 
 
 def check(folder: str | Path) -> tuple[int, list[str]]:

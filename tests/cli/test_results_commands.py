@@ -155,3 +155,16 @@ def test_scores_that_cannot_be_read_are_one_line(
     assert done.err.startswith(f"tiebreak: {path}")
     assert line in done.err
     assert done.err.count("\n") == 1
+
+
+def test_above_fifty_arms_compare_asks_for_a_baseline(tmp_path: Path, tiebreak: Tiebreak) -> None:
+    path = tmp_path / "scores.csv"
+    rows = [f"arm{arm},{seed},{arm + 0.1 * seed:.3f}" for arm in range(51) for seed in range(3)]
+    path.write_text("\n".join(["arm,seed,score", *rows]))
+    done = tiebreak("compare", path)
+    assert done.code == 2
+    assert "--against" in one_line(done.err)
+    assert len(json.loads(tiebreak("compare", path, "--against", "arm3", "--json").out)) == 50
+    assert len(json.loads(tiebreak("compare", path, "--all-pairs", "--json").out)) == 1_275
+    shown = tiebreak("compare", path, "--all-pairs").out
+    assert shown.count(" vs ") == 1_275

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, digest, evaluation_key, run_key
+from tiebreak.plan.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, cohorts, digest, evaluation_key, run_key
 from tiebreak.study.schema import Optimiser, Schedule
 
 RUN = Run(
@@ -210,3 +210,26 @@ def test_a_plan_that_is_cut_short_is_one_short_line(tmp_path: Path) -> None:
         Plan.read(tmp_path)
     assert len(str(caught.value)) < len(str(tmp_path)) + 150
     assert str(caught.value).isprintable()
+
+
+def test_the_names_of_a_copy_are_its_own() -> None:
+    """Names are computed once per run; a copy with another seed must not keep those of the first."""
+    first = RUN.model_copy()
+    assert (first.identity, first.trajectory) == (RUN.identity, RUN.trajectory)
+    other = first.model_copy(update={"seed": 4})
+    assert other.identity == Run.model_validate(other.model_dump()).identity != first.identity
+    assert other.trajectory != first.trajectory
+    assert first == RUN
+
+
+def test_runs_are_grouped_by_cohort_in_their_order() -> None:
+    runs = [
+        RUN,
+        RUN.model_copy(update={"batch": 9}),
+        RUN.model_copy(update={"seed": 4, "hypers": {"lr": 0.5, "momentum": 0.0, "dropout": None}}),
+        RUN.model_copy(update={"options": dict(reversed(RUN.options.items()))}),
+        RUN.model_copy(update={"optimiser": COSINE}),
+    ]
+    found = cohorts(runs)
+    assert [*found.values()] == [[runs[0], runs[2], runs[3]], [runs[1]], [runs[4]]]
+    assert [*found] == [runs[0].cohort, runs[1].cohort, runs[4].cohort]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from pydantic import TypeAdapter
 
-from tiebreak.results.packing import Arrays, pack, unpack
+from tiebreak.results.packing import Arrays, PackedArrays, fingerprint, pack, unpack
 
 DTYPES: st.SearchStrategy[np.dtype[Any]] = st.sampled_from(
     [np.dtype(code) for code in ("u1", "i8", "f2", "f4", "f8", "U5", "?")]
@@ -46,3 +46,17 @@ def test_no_pickle_is_loaded() -> None:
         unpack(objects)
     with pytest.raises((ValueError, pickle.UnpicklingError)):
         unpack(pickle.dumps({"a": 1}))
+
+
+@given(ARRAYS)
+def test_packed_arrays_are_those_that_were_packed(arrays: dict[str, Any]) -> None:
+    packed = PackedArrays(pack(arrays))
+    assert bits(packed) == bits(arrays)
+    assert fingerprint(packed) == fingerprint(arrays), "packing is the same every time"
+
+
+def test_arrays_are_unpacked_when_they_are_looked_up() -> None:
+    packed = PackedArrays(b"no npz file")
+    assert len(fingerprint(packed)) == 64
+    with pytest.raises(ValueError):
+        packed["accuracy"]

@@ -87,10 +87,10 @@ def test_everything_that_is_added_comes_back(tmp_path: Path, store: Store) -> No
         assert reader.damage() == []
     (found,) = records.finals["run"].values()
     assert dataclasses.replace(found, outcomes={}) == dataclasses.replace(FINAL, outcomes={})
-    np.testing.assert_equal(found.outcomes, FINAL.outcomes)
+    np.testing.assert_equal(dict(found.outcomes), FINAL.outcomes)
     (shown,) = records.exhibits["run"].values()
     assert (shown.identity, shown.name) == ("run", "examples")
-    np.testing.assert_equal(shown.arrays, EXHIBIT.arrays)
+    np.testing.assert_equal(dict(shown.arrays), EXHIBIT.arrays)
 
 
 def test_numbers_come_back_to_the_last_bit(store: Store) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiebreak.errors import TiebreakError
-from tiebreak.verdict.scores import Seed, compare_scores, read_scores
+from tiebreak.verdict.scores import Seed, choose_pairs, compare_scores, read_scores
 from tiebreak.verdict.statistics import Sample, compare
 
 TABLE: dict[str, dict[Seed, float]] = {
@@ -168,3 +168,23 @@ def test_what_cannot_be_compared_is_said_in_one_line(
 ) -> None:
     with pytest.raises(TiebreakError, match=message):
         compare_scores({**TABLE, "alone": {99: 0.5}}, margin=margin, pairs=pairs)
+
+
+def of_arms(count: int) -> dict[str, dict[Seed, float]]:
+    return {f"arm{number}": {seed: number + 0.1 * seed for seed in range(3)} for number in range(count)}
+
+
+def test_many_arms_are_compared_with_a_baseline_or_all_if_asked() -> None:
+    scores = of_arms(51)
+    with pytest.raises(TiebreakError, match=r"51 arms make 1,275 pairs.*--against .*--all-pairs"):
+        choose_pairs(scores, None, all_pairs=False)
+    assert len(choose_pairs(scores, None, all_pairs=True)) == 1_275
+    assert len(choose_pairs(of_arms(50), None, all_pairs=False)) == 1_225
+    assert choose_pairs(of_arms(3), "arm1", all_pairs=False) == [("arm0", "arm1"), ("arm2", "arm1")]
+
+
+def test_a_baseline_is_one_of_the_arms() -> None:
+    with pytest.raises(TiebreakError, match=r"--against arm7.*arm"):
+        choose_pairs(of_arms(3), "arm7", all_pairs=False)
+    with pytest.raises(TiebreakError, match="one of them"):
+        choose_pairs(of_arms(3), "arm1", all_pairs=True)

@@ -566,3 +566,22 @@ def test_one_definition_of_a_usable_score(score: float, expected: bool, tmp_path
         estimate([score])
     with pytest.raises(TiebreakError, match="line 2"):
         read_scores(path)
+
+
+@few
+@given(st.lists(st.lists(st.integers(-30, 30), min_size=1, max_size=18), min_size=1, max_size=6))
+def test_sign_flips_of_many_samples_are_those_of_each(rows: list[list[int]]) -> None:
+    samples = [Sample(a=np.array(row) / 8, b=np.zeros(len(row))) for row in rows]
+    together = compare(samples, margin=1.0)
+    expected = [sign_flip_p(np.array(row) / 8) if len(row) > 1 else None for row in rows]
+    assert [result.p_sign_flip for result in together] == expected
+
+
+def test_with_very_many_seeds_neighbours_flip_together() -> None:
+    """The test stays valid: under the hypothesis, flipping seeds in groups changes nothing either."""
+    source = np.random.default_rng(11)
+    assert sign_flip_p(source.standard_normal(5_000) + 0.1) < 0.001
+    normal = 2 * scipy.stats.norm.cdf(-2.0)
+    two_sigma = source.standard_normal(5_000)
+    two_sigma += 2 / math.sqrt(5_000) * two_sigma.std() - two_sigma.mean()
+    assert sign_flip_p(two_sigma) == pytest.approx(normal, abs=0.01)

@@ -45,21 +45,18 @@ def verdict(
 def report(folder: FolderArgument) -> None:
     """Rewrite report.html and report.md from the records, complete or not."""
     from tiebreak import api
-    from tiebreak.report.page import document
 
-    result = api.conclude(folder)
-    print(document.write_report(folder, result.study, result.plan, result.records, result.verdict))
+    print(api.conclude(folder, rewrite=True).report)
 
 
 def status(folder: FolderArgument) -> None:
     """Show which runs are done, diverged, failed or missing. Safe to use during a run."""
     from rich.console import Console
 
-    from tiebreak import api
-    from tiebreak.report.terminal import summaries
+    from tiebreak.report.terminal.status_table import print_status
+    from tiebreak.results.folder import read_training_state
 
-    result = api.open_result(folder)
-    summaries.print_status(Console(highlight=False), result.plan, result.records)
+    print_status(Console(highlight=False), *read_training_state(folder))
 
 
 def check(folder: FolderArgument) -> None:
@@ -76,6 +73,10 @@ def compare(
     scores: Annotated[Path, typer.Argument(metavar="SCORES.CSV", help="Columns: arm, seed, score.")],
     margin: Annotated[float, typer.Option(help="The smallest difference that matters.")] = 0.005,
     goal: Annotated[Goal, typer.Option(help="Whether more or less is better.")] = Goal.max,
+    against: Annotated[
+        str | None, typer.Option(metavar="ARM", help="Compare every arm with this one, instead of all pairs.")
+    ] = None,
+    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="Compare all pairs of more than 50 arms.")] = False,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Decide between arms from scores that you already have: no training.
@@ -85,11 +86,15 @@ def compare(
     from rich.console import Console
 
     from tiebreak.report.terminal import listings
-    from tiebreak.verdict.scores import compare_scores, read_scores
+    from tiebreak.system import collector_paused
+    from tiebreak.verdict.scores import choose_pairs, compare_scores, read_scores
 
     if not margin > 0:
         raise TiebreakError(f"--margin {margin:g}: should be above 0, in the unit of the scores")
-    compared = compare_scores(read_scores(scores), goal=goal.value, margin=margin)
+    with collector_paused():
+        found = read_scores(scores)
+        pairs = choose_pairs(found, against, all_pairs=all_pairs)
+        compared = compare_scores(found, goal=goal.value, margin=margin, pairs=pairs)
     if json:
         print(listings.compared_json(compared))
     else:

@@ -7,9 +7,11 @@ so that a finished study answers quickly.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from tiebreak.data import families
 from tiebreak.errors import TiebreakError
@@ -27,6 +29,7 @@ from tiebreak.plan.runs import (
 from tiebreak.plan.terms import equal_terms, warnings
 from tiebreak.study import registry
 from tiebreak.study.design_file import file_hash
+from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Arm, Study
 
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
@@ -75,9 +78,10 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     front_end = getattr(task, "front_end", None)  # and this
     runs: dict[str, Run] = {}
     arms, ignoring = [], {}
+    known: dict[str, NetworkFacts] = {}
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
-        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape)
+        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape, known)
         arms.append(planned)
         if not uses_input:
             ignoring[arm.design] = f"{arm.design}: its output does not depend on its input; check its forward method"
@@ -109,14 +113,38 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     )
 
 
-def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run], bool]:
-    """The arm, its runs, and whether its network uses its input (checked for a user's design; tests check ours)."""
+@dataclass(frozen=True, kw_only=True)
+class NetworkFacts:
+    """What a plan says of a network: the same for all arms with its design, options and shape."""
+
+    source: str  # hash of the design's source
+    parameters: int
+    flops: int | None
+    cannot_fuse: str
+    uses_input: bool  # checked for a user's design; tests check ours
+
+
+def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any) -> NetworkFacts:
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import fusion_obstacle
     from tiebreak.models.input_sensitivity import ignores_input
 
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
+    network = design.network(shape, build, 0)
+    return NetworkFacts(
+        source=design.source(),
+        parameters=measure.parameters(network),
+        flops=measure.forward_flops(network, shape),
+        cannot_fuse=fusion_obstacle(network, shape),
+        uses_input=arm.design in registry.DESIGNS or not ignores_input(network, shape),
+    )
+
+
+def _plan_arm(
+    study: Study, arm: Arm, checksum: str, shape: Any, known: dict[str, NetworkFacts]
+) -> tuple[PlannedArm, dict[str, Run], bool]:
+    """The arm, its runs, and whether its network uses its input. `known` holds the facts of networks seen before."""
     own = arm.design not in registry.DESIGNS
     build = dict(arm.build) if own else complete(registry.DESIGNS[arm.design].options, arm.build)
     evaluation = {
@@ -124,14 +152,17 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         for key, value in arm.evaluation.items()
         if value != registry.TASKS[study.task].evaluation[key].default
     }
-    source, options = design.source(), task_options(study, arm)
+    key = repr((arm.design, build, shape))
+    if key not in known:
+        known[key] = _network_facts(study, arm, build, shape)
+    facts, options = known[key], task_options(study, arm)
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
     for setting in study.settings():
         for seed in range(study.seeds):
             run = Run(
                 design=arm.design,
-                source=source,
+                source=facts.source,
                 build=build,
                 task=study.task,
                 options=options,
@@ -148,15 +179,14 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
             )
             runs[run.identity] = run
             keys[run_key(setting, seed)] = run.identity
-    network = design.network(shape, build, 0)  # type: ignore[arg-type]
     planned = PlannedArm(
         name=arm.name,
         design=arm.design,
         evaluation=evaluation_key(evaluation),
         runs=keys,
-        parameters=measure.parameters(network),
-        flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
-        cannot_fuse=fusion_obstacle(network, shape),  # type: ignore[arg-type]
-        shape=asdict(shape),  # type: ignore[call-overload]
+        parameters=facts.parameters,
+        flops=facts.flops,
+        cannot_fuse=facts.cannot_fuse,
+        shape=asdict(shape),
     )
-    return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]
+    return planned, runs, facts.uses_input

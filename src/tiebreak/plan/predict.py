@@ -52,16 +52,19 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
     make_shape = SHAPES[registry.TASKS[first.task].family]
     seconds: dict[str, float] = {}
     counted: set[str] = set()
+    timed: dict[str, float] = {}  # arms that share a network share its time
     for arm in plan.arms:
         run = plan.runs[next(iter(arm.runs.values()))]
         shape = make_shape(**arm.shape)
-        network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
-        step = measure.step_seconds(network, shape, first.batch)
+        key = repr((arm.design, run.build, shape))
+        if key not in timed:
+            network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
+            timed[key] = measure.step_seconds(network, shape, first.batch)
         steps = -(-task.sizes(data, run.options)["train"] // first.batch)
         own = set(arm.runs.values()) - counted
         counted |= own
         epochs = sum(plan.runs[identity].epochs for identity in own)
-        seconds[arm.name] = UPDATE_FACTOR * step * steps * epochs / workers
+        seconds[arm.name] = UPDATE_FACTOR * timed[key] * steps * epochs / workers
     shape = make_shape(**plan.arms[0].shape)
     one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
     tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -52,7 +53,7 @@ class Run(Strict):
 
     model_config = ConfigDict(strict=False)  # lists of a JSON file become tuples
 
-    @property
+    @cached_property  # a hash takes 20 µs, and readers ask often
     def trajectory(self) -> str:
         """The identity of the training, whatever its number of epochs."""
         content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
@@ -62,10 +63,17 @@ class Run(Strict):
             content["epochs"] = self.epochs
         return digest(content)
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """The name under which the run's results are stored."""
         return digest([self.trajectory, self.epochs])
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some values replaced, whose names are computed anew."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in ("trajectory", "identity"):
+            copy.__dict__.pop(name, None)
+        return copy
 
     @property
     def cohort(self) -> str:
@@ -81,6 +89,9 @@ class Run(Strict):
         return f"{self.design} {setting_label(self.setting)} seed {self.seed}"
 
 
+COHORT_SHARES = tuple(name for name in Run.model_fields if name not in {*COHORT_VARIES, "optimiser"})
+
+
 def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
     """The name of an evaluation: `default`, or its options."""
     return " ".join(f"{key}={evaluation[key]}" for key in sorted(evaluation)) or "default"
@@ -89,8 +100,12 @@ def evaluation_key(evaluation: Mapping[str, Scalar]) -> str:
 def cohorts(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """The runs by cohort, in the order given."""
     found: dict[str, list[Run]] = {}
+    names: dict[str, str] = {}  # a name is a hash: computed once for runs whose content is written alike
     for run in runs:
-        found.setdefault(run.cohort, []).append(run)
+        content = repr([getattr(run, name) for name in COHORT_SHARES]) + run.optimiser.model_dump_json()
+        if content not in names:
+            names[content] = run.cohort
+        found.setdefault(names[content], []).append(run)
     return found
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from tiebreak.plan.runs import Plan, PlannedArm, Run, run_key
 from tiebreak.report import formatting
-from tiebreak.report.page.provenance import SPEED
+from tiebreak.report.training_speed import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Setting, Study, setting_label
@@ -75,6 +75,11 @@ class Evidence:
     verdict: Verdict
 
     @cached_property
+    def tally(self) -> Tally:
+        """The scores by arm, setting and seed."""
+        return Tally(self.study, self.plan, self.records)
+
+    @cached_property
     def trajectories(self) -> dict[str, str]:
         """The trajectory of every planned run: each is a hash, computed once."""
         return {identity: run.trajectory for identity, run in self.plan.runs.items()}
@@ -112,7 +117,7 @@ class Evidence:
         planned = next((item for item in self.plan.arms if item.name == arm), None)
         if planned is None or setting is None or run_key(setting, 0) not in planned.runs:
             return {}
-        return arm_scores(Tally(self.study, self.plan, self.records), arm, setting, metric)
+        return arm_scores(self.tally, arm, setting, metric)
 
     def chosen(self, arm: str) -> Setting | None:
         """The setting that the verdict shows the arm at."""
@@ -134,12 +139,11 @@ class Evidence:
 
     def sides(self, item: ComparisonResult) -> Sides:
         """A comparison by seed. The sides of an interaction are two differences, those of a setting one arm twice."""
-        tally = Tally(self.study, self.plan, self.records)
         places = [self.index(side.arm) or 0 for side in item.sides]
         return Sides(
             names=item.side_names,
             places=(places[0], places[len(places) // 2]),
-            scores=paired_scores(tally, item.sides),
+            scores=paired_scores(self.tally, item.sides),
             differences=item.kind == "interaction",
             limits=paired_ranges(item.sides),
         )

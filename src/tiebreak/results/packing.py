@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,6 +20,32 @@ def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
     given: dict[str, Any] = dict(arrays)
     np.savez_compressed(buffer, **given)
     return buffer.getvalue()
+
+
+class PackedArrays(Mapping[str, npt.NDArray[Any]]):
+    """The arrays of `pack`, unpacked when one of them is looked up: most readers need those of a few runs only."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    @cached_property
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return unpack(self.content)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+
+def fingerprint(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """The sha256 of the arrays as `pack` writes them."""
+    content = arrays.content if isinstance(arrays, PackedArrays) else pack(arrays)
+    return hashlib.sha256(content).hexdigest()
 
 
 def unpack(content: bytes) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -87,11 +87,25 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainingState:
+    """Which runs have ended and which epochs are stored: what `status` shows."""
+
+    runs: Mapping[str, RunRecord]  # identity -> record
+    epochs: Mapping[str, Collection[int]]  # trajectory -> epochs
+    choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+
+
+@dataclass(frozen=True, kw_only=True)
 class Records:
-    """Everything in a results folder, as its readers (verdict, report, status) get it."""
+    """Everything in a results folder, as its readers (verdict, report) get it."""
 
     epochs: Mapping[str, Mapping[int, EpochRecord]]  # trajectory -> epoch -> record
     runs: Mapping[str, RunRecord]  # identity -> record
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+
+    @property
+    def state(self) -> TrainingState:
+        """Which runs have ended and which epochs are there."""
+        return TrainingState(runs=self.runs, epochs=self.epochs, choices=self.choices)

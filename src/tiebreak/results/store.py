@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.packing import pack, unpack
+from tiebreak.results.packing import PackedArrays, pack
 from tiebreak.results.record import (
     CheckpointRecord,
     Choice,
@@ -25,6 +25,7 @@ from tiebreak.results.record import (
     FinalRecord,
     Records,
     RunRecord,
+    TrainingState,
 )
 
 STORE_FILE = "records.sqlite"
@@ -174,19 +175,26 @@ class Store:
         for trajectory, epoch, content in rows["epochs"]:
             fields = json.loads(content)
             epochs.setdefault(trajectory, {})[epoch] = EpochRecord(trajectory=trajectory, epoch=epoch, **fields)
-        runs = {
-            identity: RunRecord(identity=identity, trajectory=trajectory, **json.loads(content))
-            for identity, trajectory, content in rows["runs"]
-        }
+        runs = _run_records(rows["runs"])
         finals: dict[str, dict[str, FinalRecord]] = {}
         for identity, name, content, blob in rows["finals"]:
-            record = FinalRecord(identity=identity, evaluation=name, outcomes=unpack(blob), **json.loads(content))
+            record = FinalRecord(identity=identity, evaluation=name, outcomes=PackedArrays(blob), **json.loads(content))
             finals.setdefault(identity, {})[name] = record
         exhibits: dict[str, dict[str, ExhibitRecord]] = {}
         for identity, name, blob in rows["exhibits"]:
-            shown = ExhibitRecord(identity=identity, name=name, arrays=unpack(blob))
+            shown = ExhibitRecord(identity=identity, name=name, arrays=PackedArrays(blob))
             exhibits.setdefault(identity, {})[name] = shown
         return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices)
+
+    def training_state(self) -> TrainingState:
+        """Which runs have ended and which epochs are there, as of one moment: no metrics are read."""
+        with self.transaction("DEFERRED"):
+            runs = _run_records(self._verified("runs"))
+            choices = self.choices()
+            epochs: dict[str, list[int]] = {}
+            for trajectory, epoch in self._rows("SELECT trajectory, epoch FROM epochs"):
+                epochs.setdefault(trajectory, []).append(epoch)
+        return TrainingState(runs=runs, epochs=epochs, choices=choices)
 
     def rows(self) -> int:
         """How many rows carry a hash."""
@@ -218,6 +226,13 @@ class Store:
     def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
         with _readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
+
+
+def _run_records(rows: list[Any]) -> dict[str, RunRecord]:
+    return {
+        identity: RunRecord(identity=identity, trajectory=trajectory, **json.loads(content))
+        for identity, trajectory, content in rows
+    }
 
 
 def _connect(path: Path) -> sqlite3.Connection:

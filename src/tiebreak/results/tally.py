@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.plan.runs import Plan
+from tiebreak.plan.runs import Plan, PlannedArm
 from tiebreak.results.correlation import LEAST_POINTS, least_spearman
 from tiebreak.results.record import Records
-from tiebreak.study.schema import Setting, Study
+from tiebreak.study.schema import Setting, Study, setting_label
 
 Scores = dict[int, float]  # seed -> score
 
@@ -24,12 +25,26 @@ class Tally:
     study: Study
     plan: Plan
     records: Records
+    _runs: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict, repr=False, compare=False)
+    _chosen: dict[str, dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def _arms(self) -> dict[str, PlannedArm]:
+        return {arm.name: arm for arm in self.plan.arms}
+
+    def runs(self, arm: str, setting: Setting) -> list[tuple[int, str]]:
+        """Every seed of an arm at a setting, with the identity of its run."""
+        key = arm, setting_label(setting)
+        if key not in self._runs:
+            planned = self._arms[arm]
+            self._runs[key] = [(seed, planned.run(setting, seed)) for seed in range(self.study.seeds)]
+        return self._runs[key]
 
     def scores(self, arm: str, setting: Setting, metric: str) -> Scores:
         """The metric of every finished run, by seed: a test metric, or `val_…` and `train_loss…` at the last epoch."""
         found = {}
-        for seed in range(self.study.seeds):
-            value = self._score(arm, self.plan.arm(arm).run(setting, seed), metric)
+        for seed, identity in self.runs(arm, setting):
+            value = self._score(arm, identity, metric)
             if value is not None:
                 found[seed] = value
         return found
@@ -39,7 +54,7 @@ class Tally:
         if record is None or record.status != "done":
             return None
         if not metric.startswith(("val_", "train_")):
-            final = self.records.finals.get(identity, {}).get(self.plan.arm(arm).evaluation)
+            final = self.records.finals.get(identity, {}).get(self._arms[arm].evaluation)
             return final.metrics[metric] if final is not None else None
         run = self.plan.runs[identity]
         epochs = self.records.epochs[run.trajectory]
@@ -49,10 +64,10 @@ class Tally:
 
     def outcomes(self, arm: str, setting: Setting, metric: str) -> dict[int, npt.NDArray[np.float32]]:
         """The metric of every test example [E] alone, or another stored outcome of that name, by seed."""
-        planned = self.plan.arm(arm)
-        found = {}
+        found, evaluation = {}, self._arms[arm].evaluation
+        identities = dict(self.runs(arm, setting))
         for seed in self.scores(arm, setting, self.study.metric):
-            outcomes = self.records.finals[planned.run(setting, seed)][planned.evaluation].outcomes
+            outcomes = self.records.finals[identities[seed]][evaluation].outcomes
             if metric in outcomes:
                 found[seed] = outcomes[metric]
         return found
@@ -64,7 +79,7 @@ class Tally:
         """
         found = {}
         for seed in self.scores(arm, setting, self.study.metric):
-            run = self.plan.runs[self.plan.arm(arm).run(setting, seed)]
+            run = self.plan.runs[self._arms[arm].run(setting, seed)]
             epochs = self.records.epochs[run.trajectory]
             values = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in range(1, run.epochs + 1)]
             if len(values) >= LEAST_POINTS:
@@ -73,16 +88,19 @@ class Tally:
 
     def failed(self, arm: str, setting: Setting) -> int:
         """How many runs diverged or failed."""
-        return sum(self.status(arm, setting, seed) in ("diverged", "failed") for seed in range(self.study.seeds))
+        found = (self.records.runs.get(identity) for _, identity in self.runs(arm, setting))
+        return sum(record is not None and record.status in ("diverged", "failed") for record in found)
 
     def status(self, arm: str, setting: Setting, seed: int) -> str:
         """`done`, `diverged`, `failed` or `missing`."""
-        record = self.records.runs.get(self.plan.arm(arm).run(setting, seed))
+        record = self.records.runs.get(self._arms[arm].run(setting, seed))
         return record.status if record is not None else "missing"
 
     def chosen(self, arm: str) -> dict[str, float]:
         """The setting with the fewest failed runs and, among those, the best mean on validation. The test set
         plays no part. A setting without results, or whose mean is not a number, is the last choice."""
+        if arm in self._chosen:
+            return self._chosen[arm]
         metric, goal = f"val_{self.study.metric}", self.study.goal()
 
         def rank(setting: Mapping[str, float]) -> tuple[bool, int, float]:
@@ -91,13 +109,14 @@ class Tally:
             unknown = math.isnan(mean)
             return unknown, self.failed(arm, setting), 0.0 if unknown else -mean if goal == "max" else mean
 
-        return min(self.study.settings(), key=rank)
+        self._chosen[arm] = min(self.study.settings(), key=rank)
+        return self._chosen[arm]
 
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
         """The mean training clock of a finished run: no evaluation, no checkpoints."""
         totals = []
         for seed in self.scores(arm, setting, self.study.metric):
-            run = self.plan.runs[self.plan.arm(arm).run(setting, seed)]
+            run = self.plan.runs[self._arms[arm].run(setting, seed)]
             epochs = self.records.epochs[run.trajectory]
             totals.append(sum(epochs[epoch].seconds["train"] for epoch in range(1, run.epochs + 1)))
         return float(np.mean(totals)) if totals else None

@@ -33,8 +33,9 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
+        known = cls.model_fields  # looked up once: a plan has thousands of runs with many keys
         for key in data if isinstance(data, dict) else ():
-            if key not in cls.model_fields:
+            if key not in known:
                 raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
         return data
 

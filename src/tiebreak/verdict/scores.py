@@ -21,6 +21,7 @@ Seed = int | str
 Scores = Mapping[str, Mapping[Seed, float]]
 
 COLUMNS = ("arm", "seed", "score")
+MOST_ARMS = 50  # whose pairs are compared unasked: 1,225
 
 
 def read_scores(path: Path) -> dict[str, dict[Seed, float]]:
@@ -29,13 +30,17 @@ def read_scores(path: Path) -> dict[str, dict[Seed, float]]:
     The first line names the columns, in any order; other columns and empty lines are passed over.
     """
     scores: dict[str, dict[Seed, float]] = {}
-    for where, arm, seed_text, score_text in _rows(path):
+    whole_number = re.compile(r"-?[0-9]{1,18}").fullmatch
+    for line, arm, seed_text, score_text in _rows(path):
         if not arm or not seed_text:
-            raise TiebreakError(f"{where}: no {'seed' if arm else 'arm'}; fill it in, or remove the line")
-        seed: Seed = int(seed_text) if re.fullmatch(r"-?[0-9]{1,18}", seed_text) else seed_text
-        if seed in scores.setdefault(arm, {}):
-            raise TiebreakError(f"{where}: arm {arm!r} has a second score for seed {seed}; keep one of them")
-        scores[arm][seed] = _score(score_text, where)
+            raise TiebreakError(f"{path}, line {line}: no {'seed' if arm else 'arm'}; fill it in, or remove the line")
+        seed: Seed = int(seed_text) if whole_number(seed_text) else seed_text
+        own = scores.setdefault(arm, {})
+        if seed in own:
+            raise TiebreakError(
+                f"{path}, line {line}: arm {arm!r} has a second score for seed {seed}; keep one of them"
+            )
+        own[seed] = _score(score_text, path, line)
     if not scores:
         raise TiebreakError(f"{path}: no scores; write one line for each arm and seed below the header")
     if len(scores) == 1:
@@ -67,20 +72,38 @@ def compare_scores(
     ]
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """(place, arm, seed, score) of each line that is not empty, as text."""
+def choose_pairs(scores: Scores, against: str | None, *, all_pairs: bool) -> list[tuple[str, str]]:
+    """The pairs to compare: every arm with the baseline `against`, or all of them, for many arms only if asked to."""
+    if against is not None:
+        if all_pairs:
+            raise TiebreakError("--against and --all-pairs: give one of them")
+        if against not in scores:
+            raise TiebreakError(f"--against {against}: no such arm among the scores; {nearest(against, scores)}")
+        return [(arm, against) for arm in scores if arm != against]
+    pairs = len(scores) * (len(scores) - 1) // 2
+    if len(scores) > MOST_ARMS and not all_pairs:
+        raise TiebreakError(
+            f"{len(scores)} arms make {pairs:,} pairs, and each needs more seeds to be decided beside the others; "
+            "give --against BASELINE to compare every arm with one, or --all-pairs"
+        )
+    return list(itertools.combinations(scores, 2))
+
+
+def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
+    """(number, arm, seed, score) of each line that is not empty, as text."""
     reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
     try:
         header = [name.strip().lower() for name in next(reader, [])]
-        at = [_position(header, column, path) for column in COLUMNS]
+        arm, seed, score = (_position(header, column, path) for column in COLUMNS)
+        last = max(arm, seed, score)
         for row in reader:
-            cells = [cell.strip() for cell in row]
-            if any(cells):
+            if len(row) > last:
+                found = row[arm].strip(), row[seed].strip(), row[score].strip()
+                if any(found) or any(cell.strip() for cell in row):
+                    yield reader.line_num, *found
+            elif any(cell.strip() for cell in row):
                 where = f"{path}, line {reader.line_num}"
-                if len(cells) <= max(at):
-                    raise TiebreakError(f"{where}: {len(cells)} cells where the header has {len(header)}; complete it")
-                arm, seed, score = (cells[index] for index in at)
-                yield where, arm, seed, score
+                raise TiebreakError(f"{where}: {len(row)} cells where the header has {len(header)}; complete it")
     except csv.Error as error:
         raise TiebreakError(f"{path}, line {reader.line_num}: not valid CSV ({error}); check the quotes") from None
 
@@ -109,12 +132,13 @@ def _position(header: list[str], column: str, path: Path) -> int:
     return header.index(column)
 
 
-def _score(text: str, where: str) -> float:
+def _score(text: str, path: Path, line: int) -> float:
     try:
         score = float(text)
     except ValueError:
-        raise TiebreakError(f"{where}: the score {text!r} is not a number; write it like 0.93") from None
+        raise TiebreakError(f"{path}, line {line}: the score {text!r} is not a number; write it like 0.93") from None
     if not usable(score):
+        where = f"{path}, line {line}"
         raise TiebreakError(f"{where}: the score {text!r} cannot be compared; remove the line of a run that failed")
     return score
 

@@ -11,6 +11,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -25,6 +26,8 @@ Outcome = Literal["a", "b", "same", "undecided"]
 LARGEST = 1e100  # a score beyond it would overflow when squared
 EXACT_SEEDS = 16  # the sign-flip test tries all 2^n sign patterns up to here, and draws random ones above
 DRAWS = 2**EXACT_SEEDS - 1
+MOST_FLIPS = 1024  # signs that are drawn one by one
+BLOCK = 2**20  # sums that are held at once
 POWER, MOST_SEEDS = 0.8, 100_000  # of the test with the seeds still needed, and where that search ends
 
 
@@ -101,7 +104,7 @@ def compare(samples: Sequence[Sample], *, margin: float, alpha: float = 0.05) ->
     scores = [(_checked(sample.a), _checked(sample.b)) for sample in samples]
     if any(len(a) != len(b) for a, b in scores):
         raise ValueError("a and b should hold one score for each of the same seeds")
-    p_t, p_flip = ([test(a - b) for a, b in scores] for test in (t_test_p, sign_flip_p))
+    p_t, p_flip = [t_test_p(a - b) for a, b in scores], _sign_flip_ps([a - b for a, b in scores])
     p_values = zip(p_t, holm(p_t).tolist(), p_flip, holm(p_flip).tolist(), strict=True)
     together = zip(samples, p_values, margins, strict=True)
     return [_compared(sample, p, len(samples), own, alpha) for sample, p, own in together]
@@ -119,16 +122,48 @@ def sign_flip_p(differences: ArrayLike) -> float:
     """Two-sided p of the sign-flip test: the share of sign patterns with |sum of ±d_i| >= |sum of d_i|.
 
     All 2^n patterns up to 16 seeds, never below 2^(1 - n); above, (hits + 1) / (draws + 1) of a fixed random stream.
+    Above 1,024 seeds, runs of neighbouring seeds flip together: fewer patterns, the same error rate.
     """
-    values = np.asarray(differences, dtype=np.float64)
-    exact, stream = len(values) <= EXACT_SEEDS, np.random.default_rng(0)
-    sums = np.zeros(1 if exact else DRAWS)
+    return _sign_flip_ps([np.asarray(differences, dtype=np.float64)])[0]
+
+
+def _sign_flip_ps(samples: Sequence[Scores]) -> list[float]:
+    """The same of many samples; those with the same number of seeds are computed together."""
+    found = [0.0] * len(samples)
+    places: dict[int, list[int]] = {}
+    for place, values in enumerate(samples):
+        places.setdefault(len(values), []).append(place)
+    for n, group in places.items():
+        if n > EXACT_SEEDS:
+            for place in group:
+                found[place] = _drawn_sign_flip_p(samples[place])
+            continue
+        size = max(1, BLOCK >> n)
+        for start in range(0, len(group), size):
+            block = group[start : start + size]
+            rows = np.stack([samples[place] for place in block])
+            sums = np.zeros((len(rows), 1))
+            for column in rows.T[:, :, None]:
+                sums = np.concatenate((sums + column, sums - column), axis=1)
+            hits = np.count_nonzero(np.abs(sums) >= _least_sum(rows)[:, None], axis=1)
+            for place, count in zip(block, hits.tolist(), strict=True):
+                found[place] = count / sums.shape[1]
+    return found
+
+
+def _drawn_sign_flip_p(values: Scores) -> float:
+    if len(values) > MOST_FLIPS:
+        values = np.array([part.sum() for part in np.array_split(values, MOST_FLIPS)])
+    stream, sums = np.random.default_rng(0), np.zeros(DRAWS)
     for value in values:
-        flips = (sums + value, sums - value)
-        sums = np.concatenate(flips) if exact else np.where(stream.integers(0, 2, DRAWS, dtype=bool), *flips)
-    least = abs(values.sum()) - 1e-9 * np.abs(values).sum()  # sums that differ by rounding are equal
-    hits = int(np.count_nonzero(np.abs(sums) >= least))
-    return hits / len(sums) if exact else (hits + 1) / (DRAWS + 1)
+        sums = np.where(stream.integers(0, 2, DRAWS, dtype=bool), sums + value, sums - value)
+    hits = int(np.count_nonzero(np.abs(sums) >= _least_sum(values)))
+    return float((hits + 1) / (DRAWS + 1))
+
+
+def _least_sum(values: Scores) -> Scores:
+    """What a sum must reach to count as one: sums that differ by rounding are equal."""
+    return np.asarray(np.abs(values.sum(axis=-1)) - 1e-9 * np.abs(values).sum(axis=-1))
 
 
 def holm(p_values: Sequence[float] | Scores) -> Scores:
@@ -149,7 +184,7 @@ def power(difference: float, sd: float, n: int, alpha: float = 0.05) -> float:
     """Chance that the paired t-test rejects: P(|T'| > t(1 - alpha / 2)), T' non-central with D · sqrt(n) / s."""
     if n < 2 or sd == 0:
         return float(n >= 2 and difference != 0)
-    critical, shift = -float(stdtrit(n - 1, alpha / 2)), difference / sd * math.sqrt(n)
+    critical, shift = -_quantile(n, alpha / 2), difference / sd * math.sqrt(n)
     return _noncentral(-critical, n, shift) + 1 - _noncentral(critical, n, shift)
 
 
@@ -157,7 +192,7 @@ def equivalence_power(difference: float, sd: float, n: int, margin: float, alpha
     """Chance of `same`: P(T' < -t(1 - alpha)) at D - margin less P(T' < t(1 - alpha)) at D + margin, not below 0."""
     if n < 2 or sd == 0:
         return float(n >= 2 and abs(difference) < margin)
-    critical, scale = -float(stdtrit(n - 1, alpha)), math.sqrt(n) / sd
+    critical, scale = -_quantile(n, alpha), math.sqrt(n) / sd
     below = _noncentral(-critical, n, (difference - margin) * scale)
     return max(0.0, below - _noncentral(critical, n, (difference + margin) * scale))
 
@@ -234,14 +269,23 @@ def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: floa
         return different or equivalence_power(mean, sd, total, margin, alpha) >= POWER
 
     totals = range(max(n + 1, least_seeds(comparisons, alpha)), MOST_SEEDS + 1)
-    found = bisect_left(totals, True, key=enough)
+    below, end = 0, 1  # doubled until it is enough: mostly few more are needed
+    while end < len(totals) and not enough(totals[end - 1]):
+        below, end = end, 2 * end
+    found = bisect_left(totals, True, below, min(end, len(totals)), key=enough)
     return totals[found] - n if found < len(totals) else None
 
 
 def _interval(values: Scores, level: float, fresh: int = 0) -> Interval:
     (mean, sd), n = _mean_sd(values), len(values)
-    half = -float(stdtrit(n - 1, level / 2)) * sd * math.sqrt(1 / n + fresh)
+    half = -_quantile(n, level / 2) * sd * math.sqrt(1 / n + fresh)
     return mean - half, mean + half
+
+
+@lru_cache(maxsize=100_000)
+def _quantile(n: int, level: float) -> float:
+    """Student's t with n - 1 degrees of freedom: the same for all comparisons with as many seeds."""
+    return float(stdtrit(n - 1, level))
 
 
 def _mean_sd(values: Scores) -> Interval:
@@ -251,10 +295,11 @@ def _mean_sd(values: Scores) -> Interval:
 
 def _checked(values: ArrayLike) -> Scores:
     array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not all(map(usable, array.tolist())):
+    if array.ndim != 1 or not np.all(np.abs(array) <= LARGEST):
         raise ValueError(f"scores should be a list of finite numbers up to {LARGEST:g}; leave diverged runs out")
     return array
 
 
 def _noncentral(t: float, n: int, shift: float) -> float:
-    return float(np.nan_to_num(nctdtr(n - 1, shift, t), nan=float(t > shift)))  # NaN deep in a tail: 0 or 1
+    found = float(nctdtr(n - 1, shift, t))
+    return float(t > shift) if math.isnan(found) else found  # NaN deep in a tail: 0 or 1

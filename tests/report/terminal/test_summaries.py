@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import io
 import re
 from pathlib import Path
@@ -10,7 +9,6 @@ from rich.console import Console
 
 from support import sample_report
 from tiebreak.report.terminal import summaries
-from tiebreak.results.record import Choice
 
 REPORT = Path("runs/my pooling/report.html")
 
@@ -128,16 +126,6 @@ def test_the_plan_says_what_would_be_trained_and_for_how_long() -> None:
     assert "predicted" not in written.getvalue()
 
 
-def test_the_status_counts_every_run() -> None:
-    evidence = sample_report.partial()
-    console, written = plain()
-    summaries.print_status(console, evidence.plan, evidence.records)
-    found = [line.split() for line in lines(written)]
-    assert ["strided", "lr=0.1", "5", "of", "10", "1", "1", "3", "21", "of", "30"] in found
-    assert ["74", "of", "90", "runs", "done"] in found
-    assert len(found) == 17
-
-
 def test_studies_are_listed_with_question_data_and_time() -> None:
     console, written = plain()
     summaries.print_studies(console, [("pooling", "Which?", "mnist5k", "3 min"), ("other", "What?", "mnist", "")])
@@ -161,16 +149,3 @@ def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> Non
     assert f"[b]mine[/b]: its runs cannot be fused and are trained one after the other: {reason}" in shown
     assert "cnn-pool: its runs" not in shown
     assert "predicted memory: 1.2 GB" in shown
-
-
-def test_the_status_says_how_cohorts_are_trained() -> None:
-    evidence = sample_report.partial()
-    (first, *_) = evidence.plan.runs.values()
-    choice = Choice(
-        cohort=first.cohort, device="cpu", strategy="fused", threads=1, runs=30, loop_ms=0.88, fused_ms=0.42, fits=30
-    )
-    records = dataclasses.replace(evidence.records, choices={(first.cohort, "cpu"): choice})
-    console, written = plain()
-    summaries.print_status(console, evidence.plan, records)
-    shown = " ".join(written.getvalue().split())
-    assert re.search(rf"{first.design}: fused .*0\.42 ms.* 0\.88 ms", shown)

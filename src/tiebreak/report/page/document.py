@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +12,12 @@ from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
 from tiebreak.report.page import comparisons, tables, view
+from tiebreak.results.packing import fingerprint
 from tiebreak.results.record import Records
 from tiebreak.study.schema import Study
 from tiebreak.verdict.model import Verdict
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
     from jinja2 import Environment
 
 HTML_FILE = "report.html"
@@ -29,22 +27,29 @@ HEAD_BYTES = 2048  # the digest stands in the first lines of the page
 
 def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdict: Verdict) -> Path:
     """Write report.md and report.html into `folder`, each whole or not at all; the path of the page."""
-    files.write(folder / MARKDOWN_FILE, markdown(study, plan, records, verdict))
-    return files.write(folder / HTML_FILE, html(study, plan, records, verdict))
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    files.write(folder / MARKDOWN_FILE, _markdown(evidence))
+    return files.write(folder / HTML_FILE, _html(evidence))
 
 
 def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
     """The page: one file that needs no other, and no network."""
-    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    return _html(Evidence(study=study, plan=plan, records=records, verdict=verdict))
+
+
+def _html(evidence: Evidence) -> str:
     values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
     css = (Path(__file__).parent / "page.css").read_text("utf-8")
     template = _environment().get_template("page.html.jinja")
-    return template.render(**values, css=css, inputs=inputs_digest(plan, records, verdict))
+    return template.render(**values, css=css, inputs=inputs_digest(evidence.plan, evidence.records, evidence.verdict))
 
 
 def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
     """The same without figures."""
-    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    return _markdown(Evidence(study=study, plan=plan, records=records, verdict=verdict))
+
+
+def _markdown(evidence: Evidence) -> str:
     text = _markdown_environment().get_template("page.md.jinja").render(**view.content(evidence))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
@@ -81,21 +86,17 @@ def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
             },
             "choices": sorted(str(choice) for choice in records.choices.values()),
             "finals": {
-                identity: {key: [dict(item.metrics), sorted(item.outcomes)] for key, item in finals.items()}
+                identity: {key: [dict(item.metrics), fingerprint(item.outcomes)] for key, item in finals.items()}
                 for identity, finals in records.finals.items()
                 if identity in plan.runs
             },
             "exhibits": {
-                identity: {name: _content(item.arrays) for name, item in shown.items()}
+                identity: {name: fingerprint(item.arrays) for name, item in shown.items()}
                 for identity, shown in records.exhibits.items()
                 if identity in plan.runs
             },
         }
     )
-
-
-def _content(arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, str]:
-    return {name: hashlib.sha256(array.tobytes()).hexdigest() for name, array in arrays.items()}
 
 
 def is_current(folder: Path, digest: str) -> bool:

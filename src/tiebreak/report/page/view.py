@@ -16,6 +16,7 @@ from tiebreak.report.page import comparisons, metric_table, provenance, tables
 from tiebreak.report.page.comparisons import ComparisonRow, SeedRow
 from tiebreak.report.page.meaning import meaning
 from tiebreak.report.page.tables import ReportedRow
+from tiebreak.report.training_speed import training_rows
 from tiebreak.text import listed, number_of
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.verdict.sentences import Number
@@ -115,7 +116,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "data": provenance.data_rows(evidence.plan.data),
         "synthetic": evidence.plan.data.synthetic,
         "versions": [
-            *((f"training of {name}", how) for name, how in provenance.training_rows(evidence.plan, evidence.records)),
+            *((f"training of {name}", how) for name, how in training_rows(evidence.plan, evidence.records.state)),
             *((("training of an epoch", spent),) if (spent := metric_table.epoch_seconds(evidence)) else ()),
             *evidence.versions(),
         ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -17,38 +17,41 @@ from tiebreak.text import number_of, printable
 from tiebreak.verdict.statistics import Compared
 
 SHOWN_ANSWERS = 10
+MOST_STYLED = 200  # pairs: for more, wrapping lines and bold letters take most of the time
 SHADES = " ░▒▓█"
 WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
 
 
 def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
     """The verdicts of `tiebreak compare`, for programs."""
-    return json.dumps([{"a": a, "b": b, **asdict(result)} for a, b, result in compared], indent=2)
+    rows = (json.dumps({"a": a, "b": b, **vars(result)}) for a, b, result in compared)
+    return "[\n" + ",\n".join(rows) + "\n]"  # a pair a line
 
 
 def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
     """The verdicts of `tiebreak compare`, in words: one paragraph per pair."""
+    write = console.print if len(compared) <= MOST_STYLED else partial(console.out, highlight=False)
     for first, second, result in compared:
         a, b = printable(first), printable(second)
         line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
-        console.print(line)
+        write(line)
         if result.difference is None:
             continue
         ends = (result.low, result.high)
         interval = f", 95 % interval {formatting.open_interval(*ends, _four_digits)}" if result.low is not None else ""
         seeds = number_of(result.seeds, "paired seed")
-        console.print(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
+        write(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
         if result.p is not None:
-            console.print(
+            write(
                 Text(
                     f"  p {result.p:.2g}, adjusted {result.p_adjusted:.2g}, sign-flip {result.p_sign_flip:.2g}; "
                     f"a fresh run of {a} beats one of {b} with chance {result.p_a_better:.2f}"
                 )
             )
         if result.seeds_needed:
-            console.print(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
+            write(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
         for flag in result.flags:
-            console.print(Text(f"  note: {flag}"))
+            write(Text(f"  note: {flag}"))
 
 
 def print_reply(console: Console, reply: Reply, who: str) -> None:

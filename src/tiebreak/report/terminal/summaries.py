@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -14,12 +13,9 @@ from rich.text import Text
 from tiebreak.plan.runs import Plan
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
-from tiebreak.study.schema import Study, setting_label
+from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.model import Verdict
-
-if TYPE_CHECKING:
-    from tiebreak.results.record import Records
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
@@ -175,35 +171,6 @@ def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -
             console.print()
         console.print(Text.assemble((printable(name), "bold"), f"  {printable(question)}"))
         _say(console, f"  data {data}; {spent}" if spent else f"  data {data}", "dim")
-
-
-def print_status(console: Console, plan: Plan, records: Records) -> None:
-    """How many runs of every arm are done at every setting."""
-    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
-    table.add_column("arm", overflow="fold")
-    table.add_column("setting", overflow="fold")
-    for name in ("done", "diverged", "failed", "missing", "epochs"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for arm in plan.arms:
-        groups: dict[str, list[str]] = {}
-        for identity in arm.runs.values():
-            groups.setdefault(setting_label(plan.runs[identity].setting), []).append(identity)
-        for setting, identities in groups.items():
-            table.add_row(Text(arm.name, style="bold"), Text(setting), *_progress(plan, records, identities))
-    console.print(table)
-    done = sum(records.runs[key].status == "done" for key in plan.runs if key in records.runs)
-    _say(console, f"{done} of {number_of(len(plan.runs), 'run')} done")
-    for name, how in provenance.training_rows(plan, records):
-        _say(console, f"{name}: {how}", "dim")
-
-
-def _progress(plan: Plan, records: Records, identities: list[str]) -> list[Text]:
-    found = [records.runs[identity].status if identity in records.runs else "missing" for identity in identities]
-    runs = [plan.runs[identity] for identity in identities]
-    trained = sum(sum(epoch <= run.epochs for epoch in records.epochs.get(run.trajectory, {})) for run in runs)
-    cells = [f"{found.count('done')} of {len(found)}"]
-    cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
-    return [Text(cell) for cell in (*cells, f"{trained} of {sum(run.epochs for run in runs)}")]
 
 
 def _say(console: Console, text: str, style: str = "") -> None:

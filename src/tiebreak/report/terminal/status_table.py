@@ -1,0 +1,55 @@
+"""How far the runs of a study are, in the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tiebreak.plan.runs import Plan, PlannedArm
+from tiebreak.report.training_speed import training_rows
+from tiebreak.results.record import TrainingState
+from tiebreak.text import number_of, printable
+
+MOST_ROWS = 100  # of the table
+
+
+def print_status(console: Console, plan: Plan, state: TrainingState) -> None:
+    """How many runs of every arm are done at every setting; above `MOST_ROWS` lines, one line for each arm."""
+    table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
+    table.add_column("arm", overflow="fold")
+    table.add_column("setting", overflow="fold")
+    for name in ("done", "diverged", "failed", "missing", "epochs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    groups = {arm.name: _by_setting(arm) for arm in plan.arms}
+    if sum(map(len, groups.values())) > MOST_ROWS:
+        groups = {name: _joined(settings) for name, settings in groups.items()}
+    for arm, settings in groups.items():
+        for setting, identities in settings.items():
+            table.add_row(Text(arm, style="bold"), Text(setting), *_progress(plan, state, identities))
+    console.print(table)
+    done = sum(state.runs[key].status == "done" for key in plan.runs if key in state.runs)
+    console.print(Text(f"{done} of {number_of(len(plan.runs), 'run')} done"))
+    for name, how in training_rows(plan, state):
+        console.print(Text(printable(f"{name}: {how}"), style="dim"))
+
+
+def _by_setting(arm: PlannedArm) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for key, identity in arm.runs.items():
+        found.setdefault(key.rpartition("/")[0], []).append(identity)
+    return found
+
+
+def _joined(settings: dict[str, list[str]]) -> dict[str, list[str]]:
+    label = next(iter(settings)) if len(settings) == 1 else number_of(len(settings), "setting")
+    return {label: [identity for identities in settings.values() for identity in identities]}
+
+
+def _progress(plan: Plan, state: TrainingState, identities: list[str]) -> list[Text]:
+    found = [state.runs[identity].status if identity in state.runs else "missing" for identity in identities]
+    runs = [plan.runs[identity] for identity in identities]
+    trained = sum(sum(epoch <= run.epochs for epoch in state.epochs.get(run.trajectory, ())) for run in runs)
+    cells = [f"{found.count('done')} of {len(found)}"]
+    cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
+    return [Text(cell) for cell in (*cells, f"{trained} of {sum(run.epochs for run in runs)}")]
