@@ -118,8 +118,8 @@ def run(
         Strategy,
         typer.Option(
             help="Train the runs of a design as one computation (fused) or one after the other (loop). auto measures "
-            "once which is faster. Both train the same runs, but their numbers differ by rounding: do not mix them in one "
-            "study."
+            "once which is faster. Both train the same runs, but their numbers differ by rounding: do not mix them in "
+            "one study."
         ),
     ] = Strategy.auto,
     precision: Annotated[
