@@ -70,6 +70,7 @@ def _probe(job: Job) -> Iterator[Message]:
                 yield failed(run, records[0].epoch if records else 0, reason)
         else:
             yield Note(text=f"{runs[0].label}: no exhibits: {reason}")
+        _check_device(job)
 
 
 def train(job: Job, send: Send) -> Iterator[Message]:
@@ -107,8 +108,16 @@ def train(job: Job, send: Send) -> Iterator[Message]:
             else:
                 reason = describe_error(error, job.designs_from)
                 yield from [failed(run, reached[run.identity], reason) for run in group if run.identity not in ended]
-        if job.device == "cuda":
-            torch.cuda.empty_cache()
+        _check_device(job)
+
+
+def _check_device(job: Job) -> None:
+    """Free unused memory of the GPU. After a device-side assertion this raises: no later call of this process can
+    succeed, so that it ends, and another worker continues.
+    """
+    if job.device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
 
 
 def _note_epochs(group: list[Run], ended: set[str], message: EpochDone, reached: dict[str, int]) -> None:
