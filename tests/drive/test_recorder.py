@@ -76,7 +76,7 @@ def test_a_run_that_failed_keeps_its_states_and_one_that_diverged_does_not(
 ) -> None:
     run = one_run(data, epochs=4)
     hear_epochs(run, store, tmp_path, 2)
-    record(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
+    record(store, tmp_path, ended(run, {"status": "failed", "epoch": 3}))  # epoch 3 was not saved
     assert kept_epochs(store, tmp_path) == [1, 2]
     record(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
     assert kept_epochs(store, tmp_path) == []

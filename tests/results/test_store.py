@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
 from tiebreak.errors import TiebreakError
 from tiebreak.results.packing import pack, unpack
+from tiebreak.results.record import Status
 from tiebreak.results.store import STORE_FILE, Store
 
 KILLED = """
@@ -128,6 +129,24 @@ def test_a_run_that_is_tried_again_is_replaced(store: Store) -> None:
         with store.transaction():
             store.add_run(record)
     assert store.records().runs == {"run": RUN}
+
+
+@pytest.mark.parametrize("status", ["done", "diverged"])
+def test_a_failure_never_replaces_a_result(store: Store, status: Status) -> None:
+    result = dataclasses.replace(RUN, status=status)
+    for record in (result, dataclasses.replace(RUN, status="failed", epoch=0, reason="later")):
+        with store.transaction():
+            store.add_run(record)
+    assert store.records().runs == {"run": result}
+
+
+def test_a_failure_replaces_a_damaged_record(tmp_path: Path, store: Store) -> None:
+    fill(store)
+    change(tmp_path, "UPDATE runs SET content = '{' WHERE identity = 'run'")
+    failed = dataclasses.replace(RUN, status="failed", reason="later")
+    with store.transaction():
+        store.add_run(failed)
+    assert store.records().runs == {"run": failed}
 
 
 def test_checkpoints_are_kept_in_order_replaced_and_dropped(store: Store) -> None:

@@ -29,8 +29,9 @@ def record(store: Store, folder: Path, message: Message) -> None:
             store.add_run(message.record)
             for final in message.finals:
                 store.add_final(final)
-            kept = store.checkpoints([message.record.identity])
-            superfluous = [state for state in kept if state.epoch < message.record.epoch]
+            if message.record.status != "failed":  # a failed run is tried again, from its last checkpoint
+                kept = store.checkpoints([message.record.identity])
+                superfluous = [state for state in kept if state.epoch < message.record.epoch]
         elif isinstance(message, ExhibitsMade):
             for exhibit in message.exhibits:
                 store.add_exhibit(exhibit)

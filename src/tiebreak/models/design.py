@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -175,17 +170,6 @@ class Design:
             raise TiebreakError(f"design {self.name!r}: should build an nn.Module, not {type(network).__name__}")
         return network
 
-    def source(self) -> str:
-        """A hash of the code that defines the design: its class and base classes, without comments and docstrings.
-
-        For a user's design it is the hash of the whole file, since anything in it may matter.
-        """
-        if self.text_hash:
-            return self.text_hash
-        parts: tuple[Any, ...] = inspect.getmro(self.build) if inspect.isclass(self.build) else (self.build,)
-        own = [part for part in parts if not part.__module__.startswith(("torch", "builtins", "typing"))]
-        return hashlib.sha256("\n".join(_code(part) for part in own).encode()).hexdigest()[:20]
-
 
 def check_output(name: str, network: nn.Module, shape: Shape) -> None:
     """Refuse a user's network that is not of its family, with what it gave and what it should have given."""
@@ -200,19 +184,3 @@ def check_output(name: str, network: nn.Module, shape: Shape) -> None:
         raise TiebreakError(
             f"design {name!r}: gave {found} for 2 examples, should give logits of shape {shape.output(2)}"
         )
-
-
-def _code(part: Any) -> str:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(part)))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return _written(tree)
-
-
-def _written(part: object) -> str:
-    """A syntax tree as text, the same for every version of Python: later ones have more fields, mostly empty."""
-    if isinstance(part, ast.AST):
-        fields = [(name, value) for name, value in ast.iter_fields(part) if value is not None and value != []]
-        return f"{type(part).__name__}({', '.join(f'{name}={_written(value)}' for name, value in fields)})"
-    return f"[{', '.join(map(_written, part))}]" if isinstance(part, list) else repr(part)

@@ -12,7 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from tiebreak.data import families
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import TiebreakError, explain_design_errors
+from tiebreak.plan.code_identity import Sources
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
     PLAN_FILE,
@@ -47,7 +48,10 @@ def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
 def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
-    own = file_hash(Path(study.designs_from)) if study.designs_from is not None else ""
+    own: list[str] = []
+    if study.designs_from is not None:
+        path = Path(study.designs_from)
+        own = [file_hash(each) for each in (path, *Sources().helper_files(path))]
     return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study, data_dir)])
 
 
@@ -74,10 +78,10 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     front_end = getattr(task, "front_end", None)  # and this
     runs: dict[str, Run] = {}
-    arms, ignoring = [], {}
+    arms, ignoring, sources = [], {}, Sources()
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
-        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape)
+        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape, sources)
         arms.append(planned)
         if not uses_input:
             ignoring[arm.design] = f"{arm.design}: its output does not depend on its input; check its forward method"
@@ -109,7 +113,9 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     )
 
 
-def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[PlannedArm, dict[str, Run], bool]:
+def _plan_arm(
+    study: Study, arm: Arm, checksum: str, shape: object, sources: Sources
+) -> tuple[PlannedArm, dict[str, Run], bool]:
     """The arm, its runs, and whether its network uses its input (checked for a user's design; tests check ours)."""
     from tiebreak import catalog
     from tiebreak.cost import measure
@@ -124,7 +130,10 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
         for key, value in arm.evaluation.items()
         if value != registry.TASKS[study.task].evaluation[key].default
     }
-    source, options = design.source(), task_options(study, arm)
+    user_file = study.designs_from if own else None
+    defined = sources.user_design(Path(user_file), arm.design) if user_file else sources.definition(design.build)
+    source = sources.run_source(defined, sources.definition(type(catalog.TASKS[study.task])))
+    options = task_options(study, arm)
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
     for setting in study.settings():
@@ -148,15 +157,16 @@ def _plan_arm(study: Study, arm: Arm, checksum: str, shape: object) -> tuple[Pla
             )
             runs[run.identity] = run
             keys[run_key(setting, seed)] = run.identity
-    network = design.network(shape, build, 0)  # type: ignore[arg-type]
-    planned = PlannedArm(
-        name=arm.name,
-        design=arm.design,
-        evaluation=evaluation_key(evaluation),
-        runs=keys,
-        parameters=measure.parameters(network),
-        flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
-        cannot_fuse=fusion_obstacle(network, shape),  # type: ignore[arg-type]
-        shape=asdict(shape),  # type: ignore[call-overload]
-    )
-    return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]
+    with explain_design_errors(arm.design, user_file):
+        network = design.network(shape, build, 0)  # type: ignore[arg-type]
+        planned = PlannedArm(
+            name=arm.name,
+            design=arm.design,
+            evaluation=evaluation_key(evaluation),
+            runs=keys,
+            parameters=measure.parameters(network),
+            flops=measure.forward_flops(network, shape),  # type: ignore[arg-type]
+            cannot_fuse=fusion_obstacle(network, shape),  # type: ignore[arg-type]
+            shape=asdict(shape),  # type: ignore[call-overload]
+        )
+        return planned, runs, not (own and ignores_input(network, shape))  # type: ignore[arg-type]

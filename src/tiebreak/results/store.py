@@ -123,11 +123,20 @@ class Store:
         self._connection.execute("DELETE FROM checkpoints WHERE identity = ? AND epoch = ?", key)
 
     def add_run(self, record: RunRecord) -> None:
-        """Store how a run ended. The record of an earlier, failed attempt is replaced."""
+        """Store how a run ended. It replaces the record of a failed attempt; a failure replaces no other record."""
+        if record.status == "failed" and self._has_result(record.identity):
+            return
         fields = ("status", "epoch", "reason", "provenance")
         content = json.dumps({name: getattr(record, name) for name in fields})
         row = (record.identity, record.trajectory, content, _hash(record.identity, record.trajectory, content))
         self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", row)
+
+    def _has_result(self, identity: str) -> bool:
+        """Whether an intact record says that the run is done or has diverged."""
+        rows = self._rows("SELECT * FROM runs WHERE identity = ?", (identity,))
+        return any(
+            _hash(*content) == sha256 and json.loads(content[2])["status"] != "failed" for *content, sha256 in rows
+        )
 
     def add_final(self, record: FinalRecord) -> None:
         """Store one evaluation on the test split."""

@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from tiebreak import files
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import StopStudyError, TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.check import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
@@ -19,14 +19,17 @@ POSITION = "position"  # epochs and steps completed
 
 
 def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
-    """Write the state to a file, completely or not at all. Returns its record."""
+    """Write the state to a file, completely or not at all. Returns its record. A full disk stops the study."""
     whose = {"run": f"{run.label} ({run.identity})"}  # one entry only: safetensors writes several in no fixed order
     # Copies: safetensors refuses tensors that share memory (gradients in slots may) or are not contiguous.
     tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.tensors().items()}
     tensors[POSITION] = torch.tensor([state.epoch, state.steps])
     content = safetensors.torch.save(tensors, whose)
     target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
-    files.write(target, content)
+    try:
+        files.write(target, content)
+    except TiebreakError as error:
+        raise StopStudyError(str(error)) from error
     return CheckpointRecord(
         identity=run.identity,
         trajectory=run.trajectory,
