@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from support import zoo_layers, zoo_memory, zoo_random, zoo_structure
+from support.families import family_of, options_of
 from support.twins import Begun, apart, equal, make_run, silent
-from support.zoo import SHAPE, ZOO, Animal
+from support.zoo import SHAPE, ZOO, Animal, Net
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.dropout import keyed
 from tiebreak.layers.global_generators import seeded
+from tiebreak.models.design import Images
 from tiebreak.models.fusibility import fusion_obstacle
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
@@ -140,6 +145,70 @@ def test_what_is_trained_one_by_one_has_a_reason(name: str) -> None:
     assert fusion_obstacle(ZOO[name].design().network(SHAPE, {}, 0), SHAPE) != ""
 
 
+def test_a_draw_that_no_check_foresaw_fails_the_run(split: dict[str, Tensor]) -> None:
+    """It happens only for large inputs, which the checks do not try."""
+
+    class DrawsLater(Net):
+        def middle(self, x: Any) -> Any:
+            return x + torch.randn_like(x) if self.training and float(x.abs().max()) > 1e3 else F.relu(x)
+
+    animal = Animal(DrawsLater)
+    (engine,) = begin(animal, runs_of(animal, 1)).looped()
+    engine.train_epoch(split, silent)
+    with pytest.raises(TiebreakError, match=r"DrawsLater.*generator of torch"):
+        engine.train_epoch({**split, "images": 1e6 * split["images"]}, silent)
+
+
+@pytest.mark.parametrize("name", catalog.DESIGNS)
+def test_designs_of_the_catalog_call_each_layer_that_draws_once(name: str) -> None:
+    """So that their numbers are those of a key for each layer."""
+    design = catalog.DESIGNS[name]
+    network = design.network(family_of(design).small, options_of(design), 0).train()
+    network(*family_of(design).small.inputs(1 if design.family == "language" else 2))
+    assert [layer.calls for layer in keyed(network).values()] == [1] * len(keyed(network))
+
+
 def test_the_zoo_is_large() -> None:
     assert len(ZOO) >= 60
     assert len(TRAINED) >= 30
+
+
+class OneDropout(nn.Module):
+    """A perceptron with one hidden layer and one dropout layer, called before and after the nonlinearity."""
+
+    def __init__(self, shape: Images) -> None:
+        super().__init__()
+        self.hidden, self.out = nn.Linear(36, 32), nn.Linear(32, shape.classes)
+        self.before = self.after = nn.Dropout(0.5)
+
+    def forward(self, images: Tensor) -> Any:
+        return self.out(self.after(F.relu(self.before(self.hidden(images.flatten(1))))))
+
+
+class SeparateDropouts(OneDropout):
+    """The same with two dropout layers: torch trains both alike."""
+
+    def __init__(self, shape: Images) -> None:
+        super().__init__(shape)
+        self.after = nn.Dropout(0.5)
+
+
+def test_one_dropout_layer_in_two_places_is_as_good_as_two() -> None:
+    """Torch trains both alike. With the same mask at each call they were 17 standard errors apart: a false verdict."""
+    generator = torch.Generator().manual_seed(5)
+    images = torch.randn(1024, 1, 6, 6, generator=generator)
+    labels = (images.flatten(1) @ torch.randn(36, 3, generator=generator)).argmax(dim=1)
+    train = {"images": images[:512], "labels": labels[:512]}
+    val = {"images": images[512:], "labels": labels[512:]}
+    losses = []
+    for build in (OneDropout, SeparateDropouts):
+        animal = Animal(build)
+        runs = [make_run(animal.design(), seed=seed, lr=0.2, batch=32, epochs=5) for seed in range(16)]
+        networks = [animal.design().network(SHAPE, {}, stream(run.seed, "init")) for run in runs]
+        states = [initial_state(*each) for each in zip(networks, runs, strict=True)]
+        engine = Begun(animal.design(), runs, networks, states).fused()
+        for _ in range(5):
+            engine.train_epoch(train, silent)
+        losses.append([metrics["loss"] for metrics, _ in engine.evaluate(val)])
+    differences = np.subtract(losses[0], losses[1])
+    assert abs(differences.mean()) < 3 * differences.std(ddof=1) / 4
