@@ -43,10 +43,14 @@ class BatchNorm(UpdatesBuffers):
             self.register_parameter(name, getattr(layer, name))
         for name in STATISTICS:
             self.register_buffer(name, getattr(layer, name))
+        self.prepare()
+        self.train(layer.training)
+
+    def prepare(self) -> None:
+        """Add what torch's layer does not have."""
         self.register_buffer("weights", torch.tensor(1.0), persistent=False)
         # The statistics that the last forward left, and the running mean that it started from.
         self._updates: tuple[Tensor, dict[str, Tensor]] | None = None
-        self.train(layer.training)
 
     def forward(self, x: Tensor) -> Tensor:
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
@@ -118,17 +122,15 @@ def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
 
 
 def swap_batchnorm(network: nn.Module) -> None:
-    """Replace every `nn.BatchNorm1d`, 2d and 3d by ours, in place, with its parameters and buffers.
+    """Turn every `nn.BatchNorm1d`, 2d and 3d into ours, in place, with its parameters and buffers.
 
     Relatives that would change their buffers in place are refused: vmap cannot do that.
     """
-    swapped: dict[nn.Module, BatchNorm] = {}  # a layer in two places stays one layer
-    for name, layer in list(network.named_modules(remove_duplicate=False)):
-        if name and type(layer) in KINDS:
-            assert isinstance(layer, _BatchNorm)
-            ours = swapped.setdefault(layer, BatchNorm(layer))
-            parent, _, own_name = name.rpartition(".")
-            setattr(network.get_submodule(parent), own_name, ours)
+    for name, layer in list(network.named_modules()):
+        if type(layer) in KINDS:
+            layer.__class__ = BatchNorm  # the object stays, with its parameters, buffers, names and hooks
+            assert isinstance(layer, BatchNorm)
+            layer.prepare()
         elif isinstance(layer, _NormBase) and (isinstance(layer, _BatchNorm) or layer.track_running_stats):
             raise TiebreakError(
                 f"{name or 'the network'} is an nn.{type(layer).__name__}, whose running statistics cannot be kept per"
