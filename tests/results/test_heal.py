@@ -21,6 +21,7 @@ from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.checkpoint_file import CHECKPOINTS
+from tiebreak.results.connection import log_of
 from tiebreak.results.heal import DAMAGED
 from tiebreak.results.manifest import STUDY_FILE
 from tiebreak.results.migration import row_hash
@@ -291,3 +292,23 @@ def test_a_record_that_names_a_file_outside_harms_nothing(study: Study, whole: P
     assert any("victim" in line for line in problems(folder))
     assert_healed(study, folder, whole)
     assert victim.read_text() == "mine"
+
+
+def test_a_damaged_log_of_a_killed_run_is_named_and_healed(study: Study, whole: Path, tmp_path: Path) -> None:
+    killed, ended = tmp_path / "killed", list[Message]()
+
+    def listen(message: Message) -> None:
+        if isinstance(message, RunEnded):
+            ended.append(message)
+            if len(ended) == 2:
+                shutil.copytree(tmp_path / "out", killed)  # as a kill would leave it
+
+    api.run(study, tmp_path / "out", machine=Machine(workers=1, strategy="loop"), listen=listen)
+    log = log_of(killed / STORE_FILE)
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    copy = Path(shutil.copytree(killed, tmp_path / "copy"))
+    assert any(f"{log.name}: damaged" in line for line in problems(copy))
+    said = assert_healed(study, killed, whole)
+    assert any(f"{log.name}: damaged" in line for line in said)

@@ -9,13 +9,14 @@ from typing import NamedTuple
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan
 from tiebreak.results.checkpoint_file import CHECKPOINTS, checkpoint_problem
-from tiebreak.results.connection import DamagedStoreError
+from tiebreak.results.connection import DamagedStoreError, log_of
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import without_checkpoint
 from tiebreak.results.manifest import FILES, file_problems
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.seal import SEAL_FILE
 from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.write_log import log_problem
 from tiebreak.text import listed, number_of
 
 
@@ -30,13 +31,14 @@ class Checked(NamedTuple):
 
 def check(folder: Path) -> Checked:
     """Compare the files, rows and checkpoints of a folder with their digests. Safe beside a running study."""
+    log = log_problem(log_of(folder / STORE_FILE))  # before SQLite reads it
     try:
         store = Store.open(folder)
     except DamagedStoreError as error:
         return Checked(0, [str(error)], "nothing", [])
     with closing(store):
         named = store.files()
-        problems = [*file_problems(store, folder).values(), *store.damage()]
+        problems = [*([log] if log else []), *file_problems(store, folder).values(), *store.damage()]
         records = store.records()
         problems += [f"{store.path}: {line}" for line in without_gaps(records).damaged if line not in records.damaged]
         runs, notes = 0, list[str]()

@@ -22,6 +22,7 @@ from tiebreak.results.migration import SCHEMA_VERSION
 from tiebreak.results.record import RunRecord
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.store_header import repair_header
+from tiebreak.results.write_log import log_problem
 from tiebreak.text import number_of
 
 DAMAGED = "damaged"
@@ -110,12 +111,15 @@ def _heal_store(folder: Path, aside: Aside) -> list[str]:
             aside.move(each)
         kept = f" (the checkpoints are kept in {aside.folder})" if states else ""
         return [f"{path}: missing or empty: all records are lost and every run is trained again{kept}"]
+    lines = list[str]()
+    if log := log_problem(log_of(path)):  # before SQLite reads it
+        lines.append(f"{log} (a copy is kept in {aside.copy(log_of(path)).parent})")
     try:
         with closing(Store.open(folder)) as store:
             problems = store.file_damage()
     except DamagedStoreError as error:
         problems = [str(error)]
-    return [_rebuild(folder, aside, problems[0])] if problems else []
+    return [*lines, _rebuild(folder, aside, problems[0])] if problems else lines
 
 
 def _rebuild(folder: Path, aside: Aside, problem: str) -> str:
