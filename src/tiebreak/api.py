@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,17 +15,26 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, find_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
 from tiebreak.report.page import document
+from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
+from tiebreak.results.gaps import without_gaps
+from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
+from tiebreak.results.manifest import (
+    DESIGNS_FILE,
+    STUDY_FILE,
+    is_recorded,
+    require,
+    require_folder_file,
+    write_files,
+)
 from tiebreak.results.record import Records
-from tiebreak.results.store import Store
+from tiebreak.results.seal import seal
+from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
-
-STUDY_FILE = "study.toml"
-DESIGNS_FILE = "designs.py"
 
 
 @dataclass(frozen=True)
@@ -51,20 +61,27 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
     A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
     """
-    path = folder / STUDY_FILE
-    stored = Study.load(str(path)).name if path.is_file() else study.name
-    if stored != study.name:
-        raise TiebreakError(f"{folder}: holds the study {stored!r}, not {study.name!r}; give another --out")
-    written = study
+    stored = stored_study(folder)
+    name = (
+        stored.name if stored is not None else Plan.read(folder).study if is_recorded(folder, PLAN_FILE) else study.name
+    )
+    if name != study.name:
+        raise TiebreakError(f"{folder}: holds the study {name!r}, not {study.name!r}; give another --out")
     if study.designs_from is not None:
-        text = files.read_text(Path(study.designs_from))
-        copy = files.write(folder / DESIGNS_FILE, text)
-        study = study.model_copy(update={"designs_from": str(copy.resolve())})
-        written = study.model_copy(update={"designs_from": DESIGNS_FILE})
-    plan = find_plan(study, folder, data_dir)
-    files.write(path, parsing.to_toml(written))
-    files.write(folder / PLAN_FILE, plan.model_dump_json(indent=1) + "\n")
+        write_files(folder, {DESIGNS_FILE: files.read_text(Path(study.designs_from))})
+        study = study.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
+    plan = find_plan(study, folder if is_recorded(folder, PLAN_FILE) else None, data_dir)
+    written = study if study.designs_from is None else study.model_copy(update={"designs_from": DESIGNS_FILE})
+    write_files(folder, {STUDY_FILE: parsing.to_toml(written), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"})
     return plan
+
+
+def stored_study(folder: Path) -> Study | None:
+    """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
+    try:
+        return Study.load(str(folder / STUDY_FILE))
+    except TiebreakError:
+        return None
 
 
 def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
@@ -83,8 +100,15 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
+        if study.designs_from is not None:
+            require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
+        damaged = heal(folder)
+        if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
+            damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
         changed = changes(study, folder)
         plan = prepare(study, folder, machine.data_dir)
+        for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
+            listen(Note(text=line))
         if changed:
             text = f"{folder}: the study has changed since it was run here ({', '.join(changed)})"
             listen(Note(text=f"{text}; runs that are still part of it are kept, its earlier answer is replaced"))
@@ -96,10 +120,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
 
 def changes(study: Study, folder: Path) -> list[str]:
     """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
-    path = folder / STUDY_FILE
-    if not path.is_file():
+    stored = stored_study(folder)
+    if stored is None:
         return []
-    stored = Study.load(str(path))
     keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
     return [name for name in keys if getattr(stored, name) != getattr(study, name)]
 
@@ -114,38 +137,54 @@ def _check_device(machine: Machine) -> None:
         raise TiebreakError(f"--device cuda: torch {torch.__version__} ({built}) sees no GPU here; use --device cpu")
 
 
-def conclude(folder: Path) -> Result:
-    """Make the verdict of a folder from its records; write it, and the report if it is not current."""
+def conclude(folder: Path, *, rewrite: bool = False) -> Result:
+    """Make the verdict of a folder from its records; write it, and the report if it is not current (or `rewrite`)."""
+    if not os.access(folder, os.W_OK) and folder.is_dir():
+        raise TiebreakError(f"{folder}: cannot be written; `tiebreak report` with --out writes the report elsewhere")
     result = open_result(folder)
-    files.write(folder / VERDICT_FILE, result.verdict.to_json())
+    contents = {VERDICT_FILE: result.verdict.to_json()}
+    report = (document.HTML_FILE, document.MARKDOWN_FILE)
     shown = document.inputs_digest(result.plan, result.records, result.verdict)
-    if not document.is_current(folder, shown):
-        document.write_report(folder, result.study, result.plan, result.records, result.verdict)
+    if rewrite or not (is_recorded(folder, *report) and document.is_current(folder, shown)):
+        inputs = (result.study, result.plan, result.records, result.verdict)
+        contents |= {document.MARKDOWN_FILE: document.markdown(*inputs), document.HTML_FILE: document.html(*inputs)}
+    write_files(folder, contents)
+    seal(folder / STORE_FILE)
     return result
 
 
 def open_result(folder: str | Path) -> Result:
-    """Read a results folder: nothing is trained and nothing written."""
+    """Read a results folder: nothing is trained and nothing written.
+
+    Damaged records are left out, and the verdict's warnings say so. A damaged study or plan is refused.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
-    plan = Plan.read(folder)
-    path = folder / STUDY_FILE
-    study = Study.load(str(path))
+    if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
+        raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+    with closing(Store.open(folder)) as store:
+        require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
+        plan = Plan.read(folder)
+        path = folder / STUDY_FILE
+        study = Study.load(str(path))
+        records = without_gaps(store.records())
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
     if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
         raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
-    with closing(Store.open(folder)) as store:
-        records = store.records()
     return Result(folder, study, plan, records, make_verdict(study, plan, records))
 
 
-def check(folder: str | Path) -> tuple[int, list[str]]:
-    """Verify a results folder: how many hashes were compared, and a line for each problem."""
+def check(folder: str | Path) -> Checked:
+    """Verify a results folder: what was compared, and a line for each problem."""
     folder = Path(folder)
-    compared, problems = check_folder(folder)
-    if not problems and (folder / VERDICT_FILE).is_file():
-        compared += 1
-        if Verdict.read(folder) != open_result(folder).verdict:
-            problems.append(f"{folder / VERDICT_FILE}: differs from the records; `tiebreak report` rewrites it")
-    return compared, problems
+    checked = check_folder(folder)
+    if checked.problems or not (folder / VERDICT_FILE).is_file():
+        return checked
+    if Verdict.read(folder) != open_result(folder).verdict:
+        line = f"{folder / VERDICT_FILE}: not of the present records"
+        if is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
+            checked.notes.append(f"{line}: a study runs here or was stopped; `tiebreak run` or `report` rewrites it")
+        else:
+            checked.problems.append(f"{line}; `tiebreak report` rewrites it")
+    return checked

@@ -13,7 +13,7 @@ from tiebreak.drive.messages import Abort, EpochDone, Note, StrategyMeasured
 from tiebreak.drive.recorder import record, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import Choice
 from tiebreak.results.store import Store
 

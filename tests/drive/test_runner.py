@@ -27,7 +27,8 @@ from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan, Run
-from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.check import check
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.store import Store
 from tiebreak.system import cores
 

@@ -17,7 +17,7 @@ from support.small_study import cohort_job, make_job, one_epoch, one_run, one_th
 from tiebreak.drive.messages import Abort, EpochDone, Message, Note, RunEnded, decode, encode_job
 from tiebreak.drive.worker import do_job
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import Strategy
 from tiebreak.tasks.interface import Split
 from tiebreak.train import loop, trainer

@@ -18,7 +18,7 @@ from tiebreak.drive.messages import EpochDone, Job, Message
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord, EpochRecord
 from tiebreak.results.store import Store
 from tiebreak.study.schema import Study

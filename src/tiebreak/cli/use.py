@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import catalog
-from tiebreak.api import DESIGNS_FILE, Result, open_result
+from tiebreak.api import Result, open_result
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.design import SHAPES
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
+from tiebreak.results.manifest import DESIGNS_FILE
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.streams import stream
@@ -64,7 +65,10 @@ def use(
         records = [record for record in resumable(run, store.checkpoints()) if record.epoch == run.epochs]
     if not records:
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
-    checkpoint.restore(folder, records[0], state)
+    try:
+        checkpoint.restore(folder, records[0], state)
+    except TiebreakError as error:
+        raise TiebreakError(f"{error}; `tiebreak run` makes it again") from None
     task = catalog.TASKS[run.task]
     known = result.plan.data
     trained_on = TrainedOn(

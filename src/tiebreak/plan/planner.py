@@ -33,10 +33,10 @@ from tiebreak.study.schema import Arm, Study
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
 
 
-def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
-    """The folder's plan if it still belongs to this study, code and data; a new one otherwise."""
+def find_plan(study: Study, folder: Path | None, data_dir: Path | None) -> Plan:
+    """The folder's plan if it still belongs to this study, code and data; a new one otherwise (or without a folder)."""
     inputs = plan_inputs(study, data_dir)
-    if (folder / PLAN_FILE).is_file():
+    if folder is not None and (folder / PLAN_FILE).is_file():
         try:
             stored = Plan.read(folder)
         except TiebreakError:

@@ -66,6 +66,18 @@ class CheckpointRecord:
     sha256: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """The sha256 that a file of the results folder must have.
+
+    `pending` is that of the content which is about to replace it, so that a kill in between is no damage.
+    """
+
+    name: str
+    sha256: str = ""  # empty: there was no such file
+    pending: str = ""
+
+
 def device_label(device: str, precision: Precision) -> str:
     """The device, with the precision of its matrix products if that is not float32: a measured time belongs to both."""
     return device if precision == "float32" else f"{device}, {precision}"
@@ -95,3 +107,4 @@ class Records:
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+    damaged: tuple[str, ...] = ()  # a line for each part of the store that could not be used

@@ -52,9 +52,9 @@ class Tally:
         planned = self.plan.arm(arm)
         found = {}
         for seed in self.scores(arm, setting, metric):
-            outcomes = self.records.finals[planned.run(setting, seed)][planned.evaluation].outcomes
-            if metric in outcomes:
-                found[seed] = outcomes[metric]
+            final = self.records.finals.get(planned.run(setting, seed), {}).get(planned.evaluation)
+            if final is not None and metric in final.outcomes:
+                found[seed] = final.outcomes[metric]
         return found
 
     def agreement(self, arm: str, setting: Setting, metrics: Sequence[str]) -> Scores:

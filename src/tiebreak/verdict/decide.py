@@ -23,6 +23,7 @@ from tiebreak.study.schema import (
     Study,
     setting_label,
 )
+from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
 from tiebreak.verdict.sides import arm_scores, paired_ranges, paired_scores, side_scores
@@ -78,8 +79,18 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
-        warnings=(*plan.warnings, *_failures(designs), *flags),
+        warnings=(*plan.warnings, *_failures(designs), *flags, *_damage(records)),
     )
+
+
+def _damage(records: Records) -> list[str]:
+    many = len(records.damaged)
+    if not many:
+        return []
+    return [
+        f"damaged records were left out ({number_of(many, 'part')}, such as {records.damaged[0]}); `tiebreak run` "
+        "with your study makes them again"
+    ]
 
 
 def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
