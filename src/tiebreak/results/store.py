@@ -132,7 +132,7 @@ class Store:
         """Whether an intact record says that the run is done or has diverged."""
         rows = self._rows("SELECT * FROM runs WHERE identity = ?", (identity,))
         return any(
-            _hash(*content) == sha256 and json.loads(content[2])["status"] != "failed" for *content, sha256 in rows
+            row_hash(*content) == sha256 and json.loads(content[2])["status"] != "failed" for *content, sha256 in rows
         )
 
     def add_final(self, record: FinalRecord) -> None:
