@@ -24,7 +24,7 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
     tensors[POSITION] = torch.tensor([state.epoch, state.steps])
     content = safetensors.torch.save(tensors, whose)
     target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
-    if not folder.is_dir():
+    if not folder.exists():
         raise StopStudyError(f"{folder}: removed while the study was running; run the same command to train it again")
     try:
         files.write(target, content)
