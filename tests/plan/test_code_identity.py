@@ -8,6 +8,7 @@ import pytest
 
 from support.golden_losses import source_of
 from tiebreak import catalog
+from tiebreak.errors import TiebreakError
 from tiebreak.plan.code_identity import PACKAGE, TRAINING, Sources
 
 ALL = set(catalog.DESIGNS)
@@ -223,3 +224,13 @@ def test_everything_of_a_star_import_counts(tmp_path: Path) -> None:
         sources = Sources()
         found.append(sources.digest(sources.user_design(tmp_path / "nets.py", "one")))
     assert found[0] != found[1]
+
+
+@pytest.mark.parametrize("content", [b"def broken(:\n", b"\xff\xfe", b"x = '\0'\n"])
+def test_a_helper_that_is_not_python_is_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "nets.py").write_text("import helper\nDESIGNS = {'one': helper.one}\n", "utf-8")
+    (tmp_path / "helper.py").write_bytes(content)
+    with pytest.raises(TiebreakError) as caught:
+        Sources().helper_files(tmp_path / "nets.py")
+    assert str(caught.value).startswith(str(tmp_path / "helper.py"))
+    assert "\n" not in str(caught.value)

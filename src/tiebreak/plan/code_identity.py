@@ -17,6 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from tiebreak.errors import TiebreakError
 from tiebreak.plan.code_module import EVERYTHING, Imported, Module
 
 PACKAGE = Path(__file__).parents[1]
@@ -172,7 +173,11 @@ class Sources:
 @lru_cache(maxsize=1000)
 def _parse(path: Path, size: int, changed: int) -> Module:
     """The parsed file; it is parsed again when its size or its time of change differ."""
-    return Module(path)
+    try:
+        return Module(path)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise TiebreakError(f"{path}{f':{line}' if line else ''}: not valid Python: {error}") from None
 
 
 def _hash(parts: list[str]) -> str:
