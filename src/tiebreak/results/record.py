@@ -11,6 +11,7 @@ from tiebreak.results.packing import Arrays
 Status = Literal["done", "diverged", "failed"]
 Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
+SHOWN_EXAMPLES = "shown-examples"  # the exhibit that says which test examples a run's exhibits were made for
 
 
 @dataclass(frozen=True, kw_only=True)
