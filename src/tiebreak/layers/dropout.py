@@ -69,7 +69,7 @@ def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
 def mask(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
     """0 or 1/(1-rate) for every element of x. A rate of 1 gives zeros: 0 / 0 would be NaN."""
     keep = hashed(x.numel(), key) >= rate * 2.0**32 - 2.0**31
-    return (keep / torch.where(rate < 1, 1 - rate, torch.inf)).view(x.shape)
+    return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(x.shape)
 
 
 class Keyed(nn.Module):
@@ -88,14 +88,16 @@ class Keyed(nn.Module):
 
     def next_key(self) -> Tensor:
         """The key of the next call in this pass; the first call's is the layer's own."""
-        call, self.calls = self.calls, self.calls + 1
+        own = self.__dict__  # `nn.Module.__setattr__` takes ten times as long
+        call = own.get("calls", 0)
+        own["calls"] = call + 1
         if torch._C._current_graph_task_id() != -1:  # backward: torch.utils.checkpoint repeats a part of the forward
             if call != 1:
                 raise TiebreakError(
                     "dropout is called several times in a pass and repeated by torch.utils.checkpoint, which cannot"
                     " tell the calls apart; use one nn.Dropout for each place, or leave out the checkpoint"
                 )
-            call, self.calls = 0, 1
+            call, own["calls"] = 0, 1
         return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
 
 
