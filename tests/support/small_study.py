@@ -73,9 +73,9 @@ def make_job(run: Run, folder: Path, data_dir: Path, checkpoints: tuple[Checkpoi
 
 
 def cohort_job(runs: Sequence[Run], folder: Path, data_dir: Path, **more: Any) -> Job:
-    """The runs as one job. Its folder exists, as that of every study does."""
+    """The runs as one job."""
     if not folder.exists():
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True)  # a worker does not make it: it would hide that somebody removed it
     contents = tuple(run.model_dump(mode="json") for run in runs)
     return Job(runs=contents, folder=str(folder), data_dir=str(data_dir), device="cpu", **more)
 
