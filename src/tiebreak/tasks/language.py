@@ -35,7 +35,7 @@ from tiebreak.tasks.losses import smoothed_cross_entropy
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
-PROMPT = "in palo alto"  # of R4
+PROMPT = "in palo alto"  # of report R4
 SHOWN, BEGINNING, LONGEST = 4, 3, 40  # texts that a report shows, the words that each begins with, those written
 
 
@@ -190,7 +190,7 @@ def _windows(text: Tensor, streams: int, window: int) -> Tensor:
 
 
 def _beginnings(data: CorpusData) -> list[npt.NDArray[np.int32]]:
-    """R4's beginning where its words are known, and those of the first long lines of the test text."""
+    """The beginning of report R4 where its words are known, and those of the first long lines of the test text."""
     found = []
     if data.level == "word" and set(PROMPT.split()) <= set(data.words):
         found.append(corpus.encode(PROMPT, data))
