@@ -176,7 +176,7 @@ class Translate:
     def answer(
         self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
     ) -> Reply:
-        """The translation of a sentence; the note tells how it was read and counts unknown characters."""
+        """The translation of a sentence; the note says how it was read and counts unknown characters."""
         assert isinstance(trained_on.shape, Sentences)
         text = _spelt(user_input, trained_on.vocabulary["source"])
         notes = [f"read as {text!r}"] if text != user_input else []
