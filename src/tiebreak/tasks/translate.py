@@ -24,6 +24,7 @@ from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
+from tiebreak.text import number_of
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
 PLAIN = "abcdefghijklmnopqrstuvwxyz .!?"  # what `characters.normalise` leaves
@@ -181,7 +182,7 @@ class Translate:
         text = _spelt(user_input, trained_on.vocabulary["source"])
         notes = [f"read as {text!r}"] if text != user_input else []
         if unknown := characters.unknown([text], trained_on.vocabulary["source"]):
-            notes.append(f"{unknown} character{'s' if unknown > 1 else ''} not seen in training")
+            notes.append(f"{number_of(unknown, 'character')} not seen in training")
         if len(text) >= trained_on.shape.source_length:
             notes.append(f"longer than the {trained_on.shape.source_length - 1} characters of training")
         source = _encoded([text], trained_on.vocabulary["source"], len(text) + 2)[:, 1:]
