@@ -25,6 +25,7 @@ from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.reply import Reply
 from tiebreak.train import checkpoint
 from tiebreak.train.step import initial_state
+from tiebreak.verdict.sides import arm_scores, usable_scores
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,11 @@ def best_arm(result: Result, tally: Tally) -> str:
     sign = 1 if result.study.goal() == "max" else -1
     means = {}
     for arm in result.study.arms:
-        scores = tally.scores(arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
+        scores = arm_scores(tally, arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
         if scores:
             means[arm.name] = sign * sum(scores.values()) / len(scores)
     if not means:
-        raise TiebreakError(f"{result.folder}: no finished run yet; `tiebreak run` trains them")
+        raise TiebreakError(f"{result.folder}: no finished run with a finite score yet; `tiebreak run` trains them")
     return max(means, key=lambda name: means[name])
 
 
@@ -115,5 +116,6 @@ def chosen_run(result: Result, tally: Tally, arm: str, seed: int | None) -> Run:
             f"{result.folder}: arm {arm!r} has no finished run of seed {seed}; there are {sorted(scores)}"
         )
     sign = 1 if result.study.goal() == "max" else -1
-    best = seed if seed is not None else max(scores, key=lambda each: sign * scores[each])
+    comparable = usable_scores(scores) or scores
+    best = seed if seed is not None else max(comparable, key=lambda each: sign * comparable[each])
     return result.plan.runs[result.plan.arm(arm).run(setting, best)]

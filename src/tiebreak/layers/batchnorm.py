@@ -86,13 +86,13 @@ class BatchNorm(UpdatesBuffers):
         share = (real / count).view(-1, 1, *shape[1:])
         mean = (x * share).sum(axes)
         centred = x - mean.view(shape)
-        # A single real value has no unbiased variance; 0 for it spares the run a NaN that would never leave it.
+        # A single real value has no unbiased variance; 0 keeps NaN out of the running statistics.
         return mean, centred, (centred.square() * share).sum(axes), count / (count - 1).clamp(min=1)
 
     def _move(self, start: Tensor, mean: Tensor, variance: Tensor) -> None:
-        """Leave the running statistics after a batch with this mean and unbiased variance."""
-        # A layer called twice in one pass moves twice, as torch's does. The next pass starts from another tensor, or
-        # finds nothing left here.
+        """Note the running statistics after a batch with this mean and unbiased variance, for `take_updates`."""
+        # A layer called twice in one pass updates twice, as torch's does. The next pass starts from another tensor, or
+        # after `take_updates`.
         again = self._updates is not None and self._updates[0] is start
         before = self._updates[1] if self._updates and again else {name: getattr(self, name) for name in STATISTICS}
         batches = before["num_batches_tracked"] + 1
@@ -116,7 +116,7 @@ def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
 
 
 def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
-    """Tell every layer the example weights [B] of the batch that comes next, or that all its rows count."""
+    """Set the example weights [B] of the next batch in every layer; None: all rows count."""
     for layer in batchnorms(network).values():
         layer.weights = layer.weights.new_ones(()) if weights is None else weights
 

@@ -58,11 +58,13 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
-    warned = study.seeds < statistics.least_seeds(len(samples))  # the plan's warning covers all comparisons
+    least = statistics.least_seeds(len(samples))
+    warned = study.seeds < least  # the plan's warning covers all comparisons: no flag repeats it
     flags = [
         f"{item.name}: {flag}"
         for item, result in zip(comparisons, compared, strict=True)
-        for flag in (result.flags[1:] if warned else result.flags)  # too few seeds is the first flag
+        for flag in result.flags
+        if not (warned and flag == statistics.too_few_flag(result.seeds, least, len(samples)))
     ]
     return Verdict(
         study=study.name,
