@@ -12,7 +12,7 @@ from support import tiny
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 
-pytest_plugins = ["support.cli_fixtures"]
+pytest_plugins = ["support.cli_fixtures", "support.damage"]
 
 if TYPE_CHECKING:
     from tiebreak.models.design import Design

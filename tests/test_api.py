@@ -108,7 +108,7 @@ def test_claims_and_figures_are_held_against_the_runs(result: Result) -> None:
 
 
 def test_the_folder_holds_what_the_design_promises(result: Result) -> None:
-    promised = "study.toml plan.json records.sqlite checkpoints verdict.json report.md report.html"
+    promised = "study.toml plan.json records.sqlite records.sha256 checkpoints verdict.json report.md report.html"
     present = {path.name for path in result.folder.iterdir() if not path.name.startswith((".", "records.sqlite-"))}
     assert present == set(promised.split())
     assert result.report == result.folder / "report.html"
@@ -168,7 +168,7 @@ def test_a_changed_study_says_what_changed(copy: Path, result: Result, tiny_data
 
 def test_a_study_file_that_the_plan_was_not_made_for_is_one_line(copy: Path, result: Result) -> None:
     (copy / "study.toml").write_text(parsing.to_toml(result.study.changed(seeds=3)))
-    with pytest.raises(tb.TiebreakError, match=r"study\.toml: plan\.json.*run the study again"):
+    with pytest.raises(tb.TiebreakError, match=r"study\.toml: damaged or edited.*edit your own file"):
         tb.open_result(copy)
 
 
@@ -181,7 +181,7 @@ def test_a_folder_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 
 def test_a_folder_without_its_study_is_one_line(copy: Path) -> None:
     (copy / "study.toml").unlink()
-    with pytest.raises(tb.TiebreakError, match=r"study\.toml: No such file"):
+    with pytest.raises(tb.TiebreakError, match=r"study\.toml: missing.*tiebreak run"):
         tb.open_result(copy)
 
 

@@ -26,14 +26,15 @@ class Block:
     """A code block of a guide, and where the page says that it goes."""
 
     path: str
-    how: str  # "a new file", "with the imports", "in", "above" or "in place of"
+    how: str  # such as "a new file" or "above"
     name: str  # of the dictionary or assignment, where there is one
     code: str
 
 
 PLACE = re.compile(
-    r"`(?P<path>(?:src|tests)/[\w/.]+)`, (?P<how>a new file|with the imports|in place of|in|above)"
-    r"(?: `(?P<name>\w+)`)?:\n\n```python\n(?P<code>.*?)^```",
+    r"`(?P<path>(?:src|tests)/[\w/.]+)`, "
+    r"(?P<how>a new file|with the imports|in the table of its docstring|in place of|in|above)"
+    r"(?: `(?P<name>\w+)`)?:\n\n```(?:python|text)\n(?P<code>.*?)^```",
     re.M | re.S,
 )
 
@@ -62,11 +63,13 @@ def put(root: Path, block: Block) -> None:
         "in": rf"^{block.name}\b[^\n]* = {{\n?",  # after the brace
         "above": rf"^(?={block.name}\b[^\n]* = )",
         "in place of": rf"^{block.name} = .*\n",
+        "in the table of its docstring": r"^(?=\| a path )",
     }[block.how]
     place = re.search(pattern, text, re.M)
     assert place is not None, f"{block.path}: {block.how} {block.name}: no such place"
     kept = "" if block.how == "in place of" else place[0]
-    path.write_text(f"{text[: place.start()]}{kept}\n{block.code}\n{text[place.end() :]}", "utf-8")
+    code = block.code if "table" in block.how else f"\n{block.code}\n"
+    path.write_text(f"{text[: place.start()]}{kept}{code}{text[place.end() :]}", "utf-8")
 
 
 def copy_with(guide: str, folder: Path) -> Path:
@@ -113,9 +116,10 @@ def test_a_design_of_the_catalog_needs_three_files(tmp_path: Path) -> None:
     contract_tests(
         root,
         "tests/contract/test_designs.py",
+        "tests/contract/test_design_outputs.py",
+        "tests/contract/test_costs.py",
         "tests/study/test_registry.py",
-        "tests/test_catalog.py",
-        names="cnn-depthwise or catalog",
+        names="cnn-depthwise or designs_are_those_of_the_catalog",
     )
 
 
@@ -128,7 +132,9 @@ def test_a_new_data_set_is_trained_on(tmp_path: Path) -> None:
         arrays[f"{split}_labels"] = np.arange(size)[:, None] % 2
     np.savez(root / "breastmnist.npz", **arrays)
     assert "pool" in run_study(root, "add-a-data-set", "--data-dir", ".")
-    contract_tests(root, "tests/data/test_sources.py", "tests/study/test_registry.py", names="breastmnist or data_set")
+    contract_tests(
+        root, "tests/data/test_sources.py", "tests/study/test_registry_data.py", names="breastmnist or source"
+    )
 
 
 def test_a_new_task_family_is_trained(tmp_path: Path) -> None:
@@ -145,11 +151,11 @@ def test_a_new_task_family_fulfils_the_contracts(tmp_path: Path) -> None:
     contract_tests(
         root,
         "tests/contract/test_designs.py",
+        "tests/contract/test_design_outputs.py",
         "tests/data/test_families.py",
         "tests/data/test_sources.py",
         "tests/study/test_registry.py",
-        "tests/test_catalog.py",
-        names="regressor or friedman or family or catalog",
+        names="regressor or friedman or guessed or those_of_the_catalog",
     )
 
 
@@ -213,6 +219,20 @@ def test_the_glossary_has_every_word_of_the_word_list() -> None:
     assert words > {"task", "design", "arm", "exhibit"}
     entries = set(re.findall(r"^\*\*([^*]+)\*\*: ", (DOCS / "glossary.md").read_text("utf-8"), re.M))
     assert words <= entries
+
+
+@every_page
+def test_short_names_of_modules_that_a_page_mentions_exist(page: Path) -> None:
+    """`room.module.name` or `module.name`, as the page of the architecture writes them."""
+    modules = {path.stem: path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py")}
+    rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
+    for mention in set(re.findall(r"`([a-z_]+(?:\.\w+)+)[`(]", page.read_text("utf-8"))):
+        first, _, rest = mention.partition(".")
+        if rest in ("toml", "json", "html", "md", "sqlite", "py", "txt", "csv", "tsv", "npz") or first == "tiebreak":
+            continue
+        places = [f"tiebreak.{first}"] if first in rooms else []
+        places += [f"tiebreak.{'.'.join(modules[first].parts)}"] if first in modules else []
+        assert not places or any(resolves(f"{place}.{rest}") for place in places), mention
 
 
 def resolves(dotted: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,18 +14,27 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, find_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.report.page import document
+from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
-from tiebreak.results.folder import STUDY_FILE, read_plan
+from tiebreak.results.folder import opened, read_plan
+from tiebreak.results.gaps import without_gaps
+from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
+from tiebreak.results.manifest import (
+    DESIGNS_FILE,
+    STUDY_FILE,
+    is_recorded,
+    require_folder_file,
+    write_files,
+)
 from tiebreak.results.record import Records
-from tiebreak.results.store import Store
+from tiebreak.results.seal import seal
+from tiebreak.results.store import STORE_FILE
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
-
-DESIGNS_FILE = "designs.py"
 
 
 @dataclass(frozen=True)
@@ -52,20 +61,27 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
     A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
     """
-    path = folder / STUDY_FILE
-    stored = Study.load(str(path)).name if path.is_file() else study.name
-    if stored != study.name:
-        raise TiebreakError(f"{folder}: holds the study {stored!r}, not {study.name!r}; give another --out")
-    written = study
+    stored = stored_study(folder)
+    name = (
+        stored.name if stored is not None else Plan.read(folder).study if is_recorded(folder, PLAN_FILE) else study.name
+    )
+    if name != study.name:
+        raise TiebreakError(f"{folder}: holds the study {name!r}, not {study.name!r}; give another --out")
     if study.designs_from is not None:
-        text = files.read_text(Path(study.designs_from))
-        copy = files.write(folder / DESIGNS_FILE, text)
-        study = study.model_copy(update={"designs_from": str(copy.resolve())})
-        written = study.model_copy(update={"designs_from": DESIGNS_FILE})
-    plan = find_plan(study, folder, data_dir)
-    files.write(path, parsing.to_toml(written))
-    files.write(folder / PLAN_FILE, plan.model_dump_json(indent=1) + "\n")
+        write_files(folder, {DESIGNS_FILE: files.read_text(Path(study.designs_from))})
+        study = study.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
+    plan = find_plan(study, folder if is_recorded(folder, PLAN_FILE) else None, data_dir)
+    written = study if study.designs_from is None else study.model_copy(update={"designs_from": DESIGNS_FILE})
+    write_files(folder, {STUDY_FILE: parsing.to_toml(written), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"})
     return plan
+
+
+def stored_study(folder: Path) -> Study | None:
+    """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
+    try:
+        return Study.load(str(folder / STUDY_FILE))
+    except TiebreakError:
+        return None
 
 
 def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
@@ -84,8 +100,15 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
+        if study.designs_from is not None:
+            require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
+        damaged = heal(folder)
+        if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
+            damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
         changed = changes(study, folder)
         plan = prepare(study, folder, machine.data_dir)
+        for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
+            listen(Note(text=line))
         if changed:
             text = f"{folder}: the study has changed since it was run here ({', '.join(changed)})"
             listen(Note(text=f"{text}; runs that are still part of it are kept, its earlier answer is replaced"))
@@ -97,10 +120,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
 
 def changes(study: Study, folder: Path) -> list[str]:
     """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
-    path = folder / STUDY_FILE
-    if not path.is_file():
+    stored = stored_study(folder)
+    if stored is None:
         return []
-    stored = Study.load(str(path))
     keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
     return [name for name in keys if getattr(stored, name) != getattr(study, name)]
 
@@ -116,32 +138,43 @@ def _check_device(machine: Machine) -> None:
 
 
 def conclude(folder: Path, *, rewrite: bool = False) -> Result:
-    """Make the verdict of a folder from its records; write it, and the report if it is not current or `rewrite`."""
+    """Make the verdict of a folder from its records; write it, and the report if it is not current (or `rewrite`)."""
+    if not os.access(folder, os.W_OK) and folder.is_dir():
+        raise TiebreakError(f"{folder}: cannot be written; `tiebreak report` with --out writes the report elsewhere")
     result = open_result(folder)
-    files.write(folder / VERDICT_FILE, result.verdict.to_json())
+    contents = {VERDICT_FILE: result.verdict.to_json()}
+    report = (document.HTML_FILE, document.MARKDOWN_FILE)
     with collector_paused():
         shown = document.inputs_digest(result.plan, result.records, result.verdict)
-        if rewrite or not document.is_current(folder, shown):
-            document.write_report(folder, result.study, result.plan, result.records, result.verdict)
+        if rewrite or not (is_recorded(folder, *report) and document.is_current(folder, shown)):
+            contents |= document.contents(result.study, result.plan, result.records, result.verdict)
+    write_files(folder, contents)
+    seal(folder / STORE_FILE)
     return result
 
 
 def open_result(folder: str | Path) -> Result:
-    """Read a results folder: nothing is trained and nothing written."""
+    """Read a results folder: nothing is trained and nothing written.
+
+    Damaged records are left out, and the verdict's warnings say so. A damaged study or plan is refused.
+    """
     folder = Path(folder)
-    study, plan = read_plan(folder)
-    with collector_paused():
-        with closing(Store.open(folder)) as store:
-            records = store.records()
+    with collector_paused(), opened(folder) as store:
+        study, plan = read_plan(folder, store)
+        records = without_gaps(store.records())
         return Result(folder, study, plan, records, make_verdict(study, plan, records))
 
 
-def check(folder: str | Path) -> tuple[int, list[str]]:
-    """Verify a results folder: how many hashes were compared, and a line for each problem."""
+def check(folder: str | Path) -> Checked:
+    """Verify a results folder: what was compared, and a line for each problem."""
     folder = Path(folder)
-    compared, problems = check_folder(folder)
-    if not problems and (folder / VERDICT_FILE).is_file():
-        compared += 1
-        if Verdict.read(folder) != open_result(folder).verdict:
-            problems.append(f"{folder / VERDICT_FILE}: differs from the records; `tiebreak report` rewrites it")
-    return compared, problems
+    checked = check_folder(folder)
+    if checked.problems or not (folder / VERDICT_FILE).is_file():
+        return checked
+    if Verdict.read(folder) != open_result(folder).verdict:
+        line = f"{folder / VERDICT_FILE}: not of the present records"
+        if is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
+            checked.notes.append(f"{line}: a study runs here or was stopped; `tiebreak run` or `report` rewrites it")
+        else:
+            checked.problems.append(f"{line}; `tiebreak report` rewrites it")
+    return checked

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
@@ -86,10 +88,26 @@ def _load(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
+        with _importable(path.resolve().parent):
+            spec.loader.exec_module(module)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise TiebreakError(
             f"{path}: {type(error).__name__}: {error} (line {where.lineno} of {where.filename})"
         ) from None
     return module
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """Modules beside a design file can be imported by it, after all libraries; another file may have others."""
+    before = set(sys.modules)
+    sys.path.append(str(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(str(folder))
+        for name in set(sys.modules) - before:
+            origin = Path(getattr(sys.modules[name], "__file__", None) or "/")
+            if origin.is_relative_to(folder) and "site-packages" not in origin.parts:
+                del sys.modules[name]

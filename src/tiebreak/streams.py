@@ -1,7 +1,9 @@
-"""Named random streams: every random number in Tiebreak comes from `stream(seed, purpose, ...)`.
+"""Named random streams: every random number of training, data and evaluation comes from `stream(seed, purpose, ...)`.
 
-A stream is named by what it is for, never by when it is drawn, so a run's numbers do not depend on its company, on
-what was trained before it, or on whether it was interrupted. The arm is not part of the name: seed i gives every
+Monte-Carlo statistics and probes (such as whether a design depends on its input) have fixed seeds of their own.
+
+A stream is named by what it is for, never by when it is drawn, so a run's numbers do not depend on the runs
+trained with it or before it, or on whether it was interrupted. The arm is not part of the name: seed i gives every
 arm the same data order and the same draws, which is what pairs runs by seed.
 """
 

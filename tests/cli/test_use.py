@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,11 @@ from typer.testing import CliRunner
 
 from tiebreak import api
 from tiebreak.cli.app import app
-from tiebreak.cli.use import use
+from tiebreak.cli.use import best_arm, chosen_run, use
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
+from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
 
 
@@ -102,3 +104,17 @@ def test_the_command_shows_classes_and_who_was_asked(folder: Path, picture: Path
     assert "normal" in shown.output
     assert "%" in shown.output
     assert "pool (cnn-pool" in shown.output
+
+
+def test_a_run_whose_validation_score_is_not_finite_is_never_the_best(folder: Path) -> None:
+    result = api.open_result(folder)
+    arm = result.study.arms[0].name
+    broken = result.plan.runs[result.plan.arm(arm).run({}, 0)]
+    epochs = {name: dict(each) for name, each in result.records.epochs.items()}
+    last = epochs[broken.trajectory][broken.epochs]
+    metrics = {**last.metrics, "val_accuracy": float("inf")}
+    epochs[broken.trajectory][broken.epochs] = replace(last, metrics=metrics)
+    tally = Tally(result.study, result.plan, replace(result.records, epochs=epochs))
+    assert chosen_run(result, tally, arm, None).seed == 1
+    assert chosen_run(result, tally, arm, 0).seed == 0, "it can be asked for"
+    assert best_arm(result, tally) in {each.name for each in result.study.arms}

@@ -26,7 +26,6 @@ import pytest
 import torch
 
 from support.families import build, every_design, example, family_of, loss, task_of
-from tiebreak import catalog
 from tiebreak.cost import measure
 from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Design
@@ -156,10 +155,3 @@ def test_costs_are_counted(design: Design) -> None:
     assert flops is not None
     assert flops > 0
     assert network.training, "counting leaves the mode as it was"
-
-
-@every_design
-def test_the_source_hash_is_its_own(design: Design) -> None:
-    assert design.source() == design.source()
-    others = [other.source() for other in catalog.DESIGNS.values() if other is not design]
-    assert design.source() not in others

@@ -116,5 +116,6 @@ def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tm
     steps = task_of(find("rnn-tanh", tmp_path)).sizes(again.data, runs[0].options)
     assert state.steps == 3 * (steps["train"] + steps["val"]), "the pass over the test text is no part of the run"
     (losses,) = worker.make_engine(again, "loop").train_on(again.split("test", {}))
-    score = again.task.score(again.task.seen(again.split("test", {}), losses))  # type: ignore[attr-defined]
+    outcomes = again.task.outcomes_from_losses(again.split("test", {}), losses)  # type: ignore[attr-defined]
+    score = again.task.score(outcomes)
     assert end.finals[0].metrics == score[0]

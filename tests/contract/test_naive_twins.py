@@ -1,11 +1,15 @@
 """Every fast path has a naive twin, and a test compares the two on outputs and gradients at odd sizes.
 
-The table says which: a fast path, its twin, and the test. A new fast path gets a line here.
+The table says which: a fast path, its twin, and the test, which names the fast path, itself or in a helper of its file.
+A new fast path gets a line here.
 """
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,6 +22,7 @@ TEST = "test"  # the twin is written out in the test
 TWINS: dict[str, tuple[str, str, str]] = {
     "layers.attention.attend": ("layers.attention.attend_naive", "layers", "both_forms_are_the_formula"),
     "layers.heads.MultiHead": ("layers.heads.multi_head_naive", "layers", "it_is_the_formula_head_by_head"),
+    "layers.heads.MultiHead.step": ("layers.heads.MultiHead.forward", "layers", "step_by_step_is_all_at_once"),
     "layers.bilinear.Bilinear.forward": ("layers.bilinear.Bilinear.naive", "layers", "both_forms_agree"),
     "layers.pixels.attend_pixels": ("layers.pixels.attend_pixels_naive", "layers", "both_forms_agree"),
     "layers.taylor.attend": ("layers.taylor_forms.naive", "layers", "every_form_is_the_formula"),
@@ -34,10 +39,24 @@ TWINS: dict[str, tuple[str, str, str]] = {
     "layers.dropout.drop": (TEST, "layers", "it_is_the_formula_element_by_element"),
     "layers.spec_augment.spec_augment": ("layers.spec_augment.spec_augment_naive", "layers", "both_forms_agree"),
     "layers.stacked_conv.conv": (TORCH, "layers", "the_ops_are_conv2d_and_its_gradients"),
+    "layers.stacked_conv.conv_input_gradient": (TORCH, "layers", "the_ops_are_conv2d_and_its_gradients"),
+    "layers.stacked_conv.conv_weight_gradient": (TORCH, "layers", "the_ops_are_conv2d_and_its_gradients"),
+    "layers.kernels.convolution.input_gradient": (
+        "layers.stacked_conv.conv_input_gradient",
+        "layers/kernels",
+        "convolutions_on_a_gpu",
+    ),
+    "layers.kernels.convolution.weight_gradient": (
+        "layers.stacked_conv.conv_weight_gradient",
+        "layers/kernels",
+        "convolutions_on_a_gpu",
+    ),
     "layers.kernels.convolution.forward": ("layers.stacked_conv.conv", "layers/kernels", "convolutions_on_a_gpu"),
     "layers.kernels.product.product": (TORCH, "layers/kernels", "products_on_a_gpu"),
+    "layers.kernels.product.descend": (TEST, "layers/kernels", "products_on_a_gpu"),
+    "models.translator.TaylorBilinear": (TEST, "models", "the_shown_taylor_weights_are_those_that_make_the_context"),
     "models.speech_encoder.convolve": (TORCH, "models", "the_convolution_is_torchs"),
-    "models.gcn.Gcn": (TEST, "models", "logits_are_those_of_the_formula_with_full_matrices"),
+    "models.gcn.GraphNetwork": (TEST, "models", "logits_are_those_of_the_formula_with_full_matrices"),
     "models.decoding.greedy": (TEST, "models", "a_batch_says_what_each_sentence_alone_says"),
     "models.decoding.beam": (TEST, "models", "a_beam_keeps_what_one_sentence_and_one_hypothesis"),
     "models.decoding.probabilities": (TEST, "models", "probabilities_are_those_of_sorting_by_hand"),
@@ -60,6 +79,35 @@ def found(name: str) -> bool:
     return callable(part)
 
 
+def sources(path: Path, prefix: str) -> list[str]:
+    """The source of each test whose name begins so, with the helpers of its file that it names, directly or not."""
+    text = path.read_text("utf-8")
+    parts: dict[str, str] = {}
+    for node in ast.parse(text).body:
+        names = [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else assigned(node)
+        start = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
+        for name in names:
+            parts[name] = "\n".join(text.splitlines()[start - 1 : node.end_lineno])
+    return [whole(parts, name) for name in parts if name.startswith(f"test_{prefix}")]
+
+
+def assigned(node: ast.stmt) -> list[str]:
+    """The names that an assignment gives values to."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]
+
+
+def whole(parts: Mapping[str, str], name: str) -> str:
+    """The source of one part of a file and of the parts that it names."""
+    found, left = {name}, [name]
+    while left:
+        words = set(re.findall(r"\w+", parts[left.pop()]))
+        new = {each for each in parts if each in words and each not in found and not each.startswith("test_")}
+        found |= new
+        left += new
+    return "\n".join(parts[each] for each in found)
+
+
 @pytest.mark.parametrize("name", TWINS)
 def test_the_fast_path_its_twin_and_their_test_are_there(name: str) -> None:
     twin, folder, test = TWINS[name]
@@ -67,4 +115,9 @@ def test_the_fast_path_its_twin_and_their_test_are_there(name: str) -> None:
     assert twin in (TORCH, TEST) or found(twin)
     module = name.split(".")[2 if "kernels" in name else 1]
     files = [TESTS / folder / f"test_{module}.py", TESTS / folder / "test_sampling.py"]
-    assert any(f"def test_{test}" in path.read_text("utf-8") for path in files if path.exists())
+    tests = [source for path in files if path.exists() for source in sources(path, test)]
+    assert tests, f"no test_{test} in {folder}"
+    *rest, called = name.split(".")
+    if called == "forward" and "kernels" not in name:
+        called = rest[-1]  # the forward of a layer is called by the layer's name
+    assert all(re.search(rf"\b{called}\b", source) for source in tests), f"test_{test} does not use {called}"

@@ -29,7 +29,7 @@ def forget_exhibits(folder: Path) -> None:
     connection.close()
 
 
-def test_a_damaged_checkpoint_is_a_note_and_no_failed_run(
+def test_a_damaged_checkpoint_is_named_and_made_again_for_the_exhibits(
     result: api.Result, tiny_data_dir: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -41,7 +41,7 @@ def test_a_damaged_checkpoint_is_a_note_and_no_failed_run(
     again = api.run(result.study, copy, machine=Machine(data_dir=tiny_data_dir), listen=heard.append)
     assert any(isinstance(message, Note) and damaged.name in message.text for message in heard)
     assert [record.status for record in again.records.runs.values()] == ["done"] * 4
-    assert len(again.records.exhibits) == 3
+    assert len(again.records.exhibits) == 4
 
 
 def test_exhibits_travel_whole(result: api.Result) -> None:
@@ -55,3 +55,11 @@ def test_exhibits_travel_whole(result: api.Result) -> None:
             for name, array in before.arrays.items():
                 np.testing.assert_array_equal(array, after.arrays[name])
                 assert array.dtype == after.arrays[name].dtype
+
+
+def test_a_study_of_any_task_makes_its_exhibits_once(tmp_path: Path) -> None:
+    study = Study.load("graph-normalisation").quickened().changed(seeds=1, epochs=1)
+    api.run(study, tmp_path / "out", listen=lambda message: None)
+    notes: list[str] = []
+    api.run(study, tmp_path / "out", listen=lambda message: notes.append(getattr(message, "text", "")))
+    assert not [note for note in notes if "exhibits" in note]

@@ -13,7 +13,7 @@ from tiebreak.drive.messages import Abort, EpochDone, Note, StrategyMeasured
 from tiebreak.drive.recorder import record, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import Choice
 from tiebreak.results.store import Store
 
@@ -76,7 +76,7 @@ def test_a_run_that_failed_keeps_its_states_and_one_that_diverged_does_not(
 ) -> None:
     run = one_run(data, epochs=4)
     hear_epochs(run, store, tmp_path, 2)
-    record(store, tmp_path, ended(run, {"status": "failed", "epoch": 0}))
+    record(store, tmp_path, ended(run, {"status": "failed", "epoch": 3}))  # epoch 3 was not saved
     assert kept_epochs(store, tmp_path) == [1, 2]
     record(store, tmp_path, ended(run, {"status": "diverged", "epoch": 3}))
     assert kept_epochs(store, tmp_path) == []

@@ -29,7 +29,8 @@ from tiebreak.drive.recorder import record
 from tiebreak.drive.worker import train
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, evaluation_key
-from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.check import check
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.store import Store
 from tiebreak.study import parsing
 

@@ -20,14 +20,15 @@ from support.small_study import (
     write_data,
 )
 from tiebreak.drive.jobs import StrategyOption
-from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, TrainingStarted
+from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
 from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import PLAN_FILE, Plan, Run
-from tiebreak.results.check import CHECKPOINTS, check
+from tiebreak.results.check import check
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.store import Store
 from tiebreak.system import cores
 
@@ -151,28 +152,25 @@ def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path
     assert contents(folder) == found
 
 
-def test_a_killed_worker_leaves_a_folder_that_continues(tmp_path: Path, data: Path) -> None:
+def test_a_study_goes_on_when_a_worker_is_killed(tmp_path: Path, data: Path) -> None:
     plan = make_plan(one_arm(epochs=4, batch=2), data)
     (run,) = plan.runs.values()
-    (tmp_path / PLAN_FILE).write_text(plan.model_dump_json())
+    folder, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    heard: list[Message] = []
 
     def kill_after_two(message: Message) -> None:
+        heard.append(message)
         if isinstance(message, EpochDone) and message.records[0].epoch == 2:
             os.kill(worker_processes()[0], signal.SIGKILL)
 
-    with pytest.raises(TiebreakError, match=r"^a worker process was killed by signal 9 .*run the same command again"):
-        train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), kill_after_two)
-    assert check(tmp_path)[1] == []
-    stored = list(contents(tmp_path)["epochs"])
-    assert stored[:2] == [(run.trajectory, 1), (run.trajectory, 2)]
-
-    heard: list[Message] = []
-    train_plan(plan, tmp_path, Machine(workers=1, data_dir=data), heard.append)
-    begun = heard[0]
-    assert isinstance(begun, TrainingStarted)
-    assert begun.runs[run.identity].done == len(stored)
-    assert stored + epochs_in(heard) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
-    assert check(tmp_path)[1] == []
+    for each, listen in ((folder, kill_after_two), (undisturbed, heard[:0].append)):
+        each.mkdir()
+        (each / PLAN_FILE).write_text(plan.model_dump_json())
+        train_plan(plan, each, Machine(workers=1, data_dir=data), listen)
+    assert any(isinstance(message, Note) and "signal 9" in message.text for message in heard)
+    assert sorted(set(epochs_in(heard))) == [(run.trajectory, epoch) for epoch in (1, 2, 3, 4)]
+    assert contents(folder) == contents(undisturbed)
+    assert check(folder)[1] == []
 
 
 def test_training_and_exhibits_use_one_set_of_workers(tmp_path: Path, data: Path) -> None:

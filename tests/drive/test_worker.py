@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from support.job_messages import checkpoints, do, epochs_of, numbers
 from support.small_study import cohort_job, make_job, one_epoch, one_run, one_thread, write_data
 from tiebreak.drive.messages import Abort, EpochDone, Message, Note, RunEnded, decode, encode_job
 from tiebreak.drive.worker import do_job
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import Strategy
 from tiebreak.tasks.interface import Split
 from tiebreak.train import loop, trainer
@@ -206,5 +207,109 @@ def test_a_design_that_raises_fails_only_runs_of_its_group_that_have_not_ended(
     found = {end.identity: end for end in ends}
     assert found[runs[0].identity].status == "diverged"
     assert found[runs[1].identity].status == "failed"
+    assert found[runs[1].identity].epoch == 1  # the epoch that it reached
     assert "ValueError: a bug in the design" in found[runs[1].identity].reason
     assert found[runs[2].identity].status == ("failed" if strategy == "fused" else "done")
+
+
+RAISES = """
+import sys
+from pathlib import Path
+
+from torch import nn
+from tiebreak.errors import StopStudyError, TiebreakError
+
+WHEN = {when!r}
+
+
+class Raises(nn.Module):
+    def __init__(self, shape):
+        super().__init__()
+        self.out = nn.Linear(shape.channels * shape.height * shape.width, shape.classes)
+        if WHEN == "construction" and MARK.exists():
+            {error}
+
+    def forward(self, images):
+        if self.training and WHEN == "forward" and MARK.exists():
+            {error}
+        if not self.training and WHEN == "evaluation" and MARK.exists() and len(images) > 2:
+            {error}
+        return self.out(images.flatten(1))
+
+
+MARK = Path(__file__).with_name("mark")
+DESIGNS = {{"raises": Raises}}
+"""
+
+
+def raising_run(folder: Path, data: Path, when: str, error: str) -> tuple[Run, Path]:
+    """A run of a design that raises once the plan is made."""
+    path = folder / "nets.py"
+    path.write_text(RAISES.format(when=when, error=error), "utf-8")
+    arms = [{"name": name, "design": "raises"} for name in ("still", "moved")]
+    run = one_run(data, designs_from=str(path), arms=arms)
+    (folder / "mark").touch()
+    return run, path
+
+
+@pytest.mark.parametrize("strategy", ["fused", "loop"])
+@pytest.mark.parametrize(
+    ("when", "error"),
+    [
+        ("construction", "raise TiebreakError('mine')"),
+        ("forward", "raise TiebreakError('mine')"),
+        ("forward", "raise OSError(28, 'mine')"),
+        ("forward", "raise BrokenPipeError('mine')"),
+        ("forward", "sys.exit('mine')"),
+        ("forward", "open('/mine')"),
+        ("evaluation", "raise ValueError('mine')"),
+    ],
+)
+def test_whatever_a_design_raises_is_its_own_failure_with_file_and_line(
+    tmp_path: Path, data: Path, when: str, error: str, strategy: Strategy
+) -> None:
+    run, path = raising_run(tmp_path, data, when, error)
+    good = one_run(data, epochs=1)
+    out = io.StringIO()
+    do_job(cohort_job([run], tmp_path / "out", data, strategy=strategy, designs_from=str(path)), out)
+    do_job(make_job(good, tmp_path / "out", data), out)
+    bad_end, *_, good_end = messages(out.getvalue())
+    assert isinstance(bad_end, RunEnded)
+    assert (bad_end.record.status, bad_end.record.epoch) == ("failed", 0)
+    lines = [number for number, text in enumerate(path.read_text("utf-8").splitlines(), 1) if error in text]
+    assert "mine" in bad_end.record.reason
+    assert any(f"{path}:{number}" in bad_end.record.reason for number in lines)
+    assert isinstance(good_end, RunEnded)
+    assert good_end.record.status == "done"
+
+
+def test_a_design_that_raises_when_it_is_timed_fails(tmp_path: Path, data: Path) -> None:
+    run, path = raising_run(tmp_path, data, "forward", "raise OSError(28, 'mine')")
+    runs = [run.model_copy(update={"seed": seed}) for seed in range(2)]
+    out = io.StringIO()
+    do_job(cohort_job(runs, tmp_path / "out", data, work="measure", designs_from=str(path)), out)
+    ends = messages(out.getvalue())
+    assert [end.record.identity for end in ends if isinstance(end, RunEnded)] == [each.identity for each in runs]
+
+
+def test_runs_that_ended_before_an_out_of_memory_split_or_in_another_group_do_not_fail(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four runs do not fit and are halved; the second half raises in its second epoch."""
+    runs = [one_run(data).model_copy(update={"seed": seed}) for seed in range(4)]
+    plain = Fused.train_epoch
+
+    def raising(self: Fused, split: Split, tick: Tick) -> list[float]:
+        if len(self._runs) == 4:
+            raise torch.OutOfMemoryError("no room")
+        if self._runs[0].seed == 2 and self._states[0].epoch == 1:
+            raise OSError("a bug in the design")
+        return plain(self, split, tick)
+
+    monkeypatch.setattr(Fused, "train_epoch", raising)
+    note, *rest = do(cohort_job(runs, tmp_path, data, strategy="fused"))
+    assert isinstance(note, Note)
+    ends = [message.record for message in rest if isinstance(message, RunEnded)]
+    assert [(end.identity, end.status, end.epoch) for end in ends] == [
+        (run.identity, "done", 3) if run.seed < 2 else (run.identity, "failed", 1) for run in runs
+    ]

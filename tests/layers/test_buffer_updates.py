@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
+from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import BatchNorm
-from tiebreak.layers.buffer_updates import take_buffer_updates, updating_layers
+from tiebreak.layers.buffer_updates import OwnBuffers, rebound_buffers, take_buffer_updates, updating_layers
 from tiebreak.layers.carry import Carry
 
 
@@ -35,3 +37,47 @@ def test_a_network_without_such_layers_has_no_updates() -> None:
     network = nn.Linear(2, 2)
     network(torch.ones(1, 2))
     assert take_buffer_updates(network) == {}
+
+
+class Remembers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("sum", torch.zeros(2))
+        self.register_buffer("count", torch.zeros((), dtype=torch.long))
+
+
+def test_rebound_buffers_are_found_and_those_changed_in_place_are_not() -> None:
+    network = nn.Sequential(Remembers())
+    before = dict(network.named_buffers())
+    before["0.count"].add_(1)
+    assert rebound_buffers(network, before) == {}
+    network[0].sum = torch.ones(2, requires_grad=True) * 3
+    (found,) = rebound_buffers(network, before).items()
+    assert found[0] == "0.sum"
+    assert not found[1].requires_grad
+
+
+def test_a_run_keeps_its_own_tensors_with_the_new_values() -> None:
+    network = nn.Sequential(Remembers())
+    state = dict(network.named_buffers())
+    buffers = OwnBuffers(network, state)
+    network[0].sum = torch.ones(2, requires_grad=True) * 3
+    state["0.count"].add_(1)
+    buffers.keep()
+    assert network[0].sum is state["0.sum"]
+    assert state["0.sum"].tolist() == [3, 3]
+    assert int(state["0.count"]) == 1
+    state["0.sum"].mul_(torch.ones(2, requires_grad=True))
+    buffers.keep()
+    assert not state["0.sum"].requires_grad
+
+
+@pytest.mark.parametrize("value", [torch.zeros(3), torch.zeros(2, dtype=torch.float64), torch.zeros(2).long()])
+def test_another_shape_or_type_is_refused_by_name(value: torch.Tensor) -> None:
+    network = nn.Sequential(Remembers())
+    before = dict(network.named_buffers())
+    buffers = OwnBuffers(network, before)
+    network[0].sum = value
+    for check in (lambda: rebound_buffers(network, before), buffers.keep):
+        with pytest.raises(TiebreakError, match=r"'0\.sum'"):
+            check()

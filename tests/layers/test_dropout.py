@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
+from torch.utils.checkpoint import checkpoint
 
 from tiebreak.catalog import DESIGNS
-from tiebreak.layers.dropout import Dropout, drop, dropouts, mix, step_keys
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.dropout import Dropout, drop, dropouts, keyed, mix, restart_calls, step_keys, swap_dropout
 from tiebreak.models.design import Images
 from tiebreak.streams import stream
 
@@ -185,6 +187,7 @@ def test_a_layer_in_a_network_is_the_same_alone_and_under_vmap() -> None:
         return functional_call(networks[0], (own, its), (x,))  # type: ignore[no-any-return]
 
     fused = vmap(call)(params, buffers, x)
+    restart_calls(networks[0])
     assert torch.equal(fused, torch.stack([network(row) for network, row in zip(networks, x, strict=True)]))
 
 
@@ -228,3 +231,57 @@ def test_it_is_the_formula_element_by_element_with_its_gradient(
         keep = signed >= torch.tensor(rate).item() * 2.0**32 - 2.0**31
         assert slope == pytest.approx(keep / (1 - rate))
         assert value == pytest.approx(float(x.detach().flatten()[place]) * slope)
+
+
+def test_every_call_in_a_pass_draws_its_own_mask_and_the_first_is_the_layers_key() -> None:
+    layer, ones = Dropout(0.5), torch.ones(SIZE)
+    layer.key.copy_(step_keys(3, 0, 1, 1)[0, 0])
+    found = [layer(ones) for _ in range(20)]
+    assert torch.equal(found[0], drop(ones, layer.rate, layer.key))
+    for one, other in itertools.combinations(found, 2):
+        assert abs(correlation(one, other)) < 5 / math.sqrt(SIZE)
+    restart_calls(layer)
+    assert all(torch.equal(layer(ones), each) for each in found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_rate_of_one_gives_zeros_and_a_gradient_of_zeros(dtype: torch.dtype) -> None:
+    """0 / 0 was NaN; and float32 rounds the highest of 2^32 numbers up to the limit, which kept some elements."""
+    x = torch.linspace(-1, 1, 257, dtype=dtype, requires_grad=True)
+    for key in (0, 5, 2**31 - 1):
+        out = drop(x, torch.tensor(1.0, dtype=dtype), torch.tensor(key, dtype=torch.int32))
+        assert not out.any()
+        assert not torch.autograd.grad(out.sum(), x)[0].any()
+    rates, keys = torch.tensor([1.0, 0.5], dtype=dtype), torch.tensor([1, 1], dtype=torch.int32)
+    fused = vmap(drop, in_dims=(None, 0, 0))(x, rates, keys)
+    assert not fused[0].any()
+    assert fused[1].isfinite().all()
+
+
+def test_a_layer_in_two_places_is_swapped_in_both_and_stays_one() -> None:
+    layer = nn.Dropout(0.3)
+    inner, named = nn.Sequential(layer, layer), nn.ModuleDict({"again": layer})
+    network = nn.Sequential(inner, named)
+    swap_dropout(network)
+    assert isinstance(layer, Dropout)
+    assert inner[0] is inner[1] is named["again"] is layer
+    assert list(keyed(network)) == ["0.0"]
+
+
+def test_dropout_in_place_changes_its_input() -> None:
+    network = nn.Sequential(nn.Dropout(0.5, inplace=True))
+    swap_dropout(network)
+    x = torch.ones(100)
+    assert network(x) is x
+    assert 20 < int((x == 0).sum()) < 80
+
+
+def test_a_recomputed_part_gets_the_mask_of_its_first_computation() -> None:
+    layer = Dropout(0.5)
+    x = torch.linspace(1, 2, 100, requires_grad=True)
+    out = checkpoint(lambda x: layer(x).square(), x, use_reentrant=False)
+    (gradient,) = torch.autograd.grad(out.sum(), x)
+    torch.testing.assert_close(gradient, 2 * x.detach() * (out.detach() != 0) * 4)
+    twice = checkpoint(lambda x: layer(layer(x)).square(), x, use_reentrant=False)
+    with pytest.raises(TiebreakError, match=r"torch\.utils\.checkpoint"):
+        torch.autograd.grad(twice.sum(), x)

@@ -15,7 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tiebreak.errors import TiebreakError
 from tiebreak.layers import taylor
 from tiebreak.layers.attention import attend
-from tiebreak.layers.heads import Memory, MultiHead, multi_head_naive
+from tiebreak.layers.heads import KeyValues, MultiHead, multi_head_naive
 
 BIASES = ["all", "none", "not-keys"]
 
@@ -209,7 +209,7 @@ def test_step_by_step_is_all_at_once(chunks: tuple[int, ...], padded: bool) -> N
     layer = make(6, 3)
     x = sample(2, 7, 6)
     real = some(2, 7) if padded else None
-    past: Memory | None = None
+    past: KeyValues | None = None
     outs, at = [], 0
     for size in chunks:
         seen = None if real is None else real[:, : at + size]
@@ -225,8 +225,8 @@ def test_step_by_step_is_all_at_once(chunks: tuple[int, ...], padded: bool) -> N
 def test_a_memory_is_projected_once() -> None:
     layer = make(6, 2, memory_width=5)
     x, memory, real = sample(2, 3, 6), sample(2, 7, 5), some(2, 7)
-    kept = layer.remember(memory)
-    each = [layer.recall(x[:, step : step + 1], kept, real=real) for step in range(3)]
+    kept = layer.project_memory(memory)
+    each = [layer.attend_to(x[:, step : step + 1], kept, real=real) for step in range(3)]
     assert_close([torch.cat(each, dim=1)], [layer(x, memory, real=real)])
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.func import vmap
 
-from tiebreak.layers.dropout import step_keys
+from tiebreak.layers.dropout import restart_calls, step_keys
 from tiebreak.layers.spec_augment import BANDS, FRAMES, SpecAugment, spec_augment, spec_augment_naive, uniforms
 from tiebreak.streams import stream
 
@@ -56,7 +56,10 @@ def test_the_layer_hides_in_training_only_and_anew_at_every_step() -> None:
     found = layer(features)
     assert (found == 0).any()
     assert torch.equal(found[found != 0], features[found != 0])
+    assert not torch.equal(layer(features), found)  # the second call in a pass
+    restart_calls(layer)
     assert torch.equal(layer(features), found)
+    restart_calls(layer)
     layer.key.copy_(second)
     assert not torch.equal(layer(features), found)
     assert layer.eval()(features) is features

@@ -57,7 +57,7 @@ def test_attention_weights_are_those_that_make_the_output(kind: str) -> None:
     block = Block(8, kind).double()
     x, memory = torch.randn(2, 3, 8).double(), torch.randn(2, 5, 8).double()
     real = torch.tensor([[True] * 5, [True, True, False, False, False]])
-    keys = block.attention.remember(memory)
+    keys = block.attention.project_memory(memory)
     values = torch.eye(5, dtype=torch.float64).repeat(1, 1, 1)[:, None].expand(2, 2, 5, 5)  # one-hot: weights come out
     layer = block.attention
     queries = layer._split(layer.query(block.norm(x)))

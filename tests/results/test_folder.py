@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from support import hand_made
-from tiebreak import files
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.runs import PLAN_FILE
-from tiebreak.results.folder import STUDY_FILE, read_plan, read_training_state
+from tiebreak.plan.runs import PLAN_FILE, Plan
+from tiebreak.results.folder import opened, read_plan, read_training_state
+from tiebreak.results.manifest import STUDY_FILE, write_files
 from tiebreak.results.record import EpochRecord, RunRecord
 from tiebreak.results.store import Store
 from tiebreak.study import parsing
@@ -17,26 +17,39 @@ from tiebreak.study.schema import Study
 
 
 def write(folder: Path, study: Study) -> None:
-    files.write(folder / STUDY_FILE, parsing.to_toml(study))
-    files.write(folder / PLAN_FILE, hand_made.plan(study).model_dump_json())
+    plan = hand_made.plan(study).model_dump_json()
+    write_files(folder, {STUDY_FILE: parsing.to_toml(study), PLAN_FILE: plan})
+
+
+def read(folder: Path) -> tuple[Study, Plan]:
+    with opened(folder) as store:
+        return read_plan(folder, store)
 
 
 def test_study_and_plan_come_back(tmp_path: Path) -> None:
     study = hand_made.study()
     write(tmp_path, study)
-    assert read_plan(tmp_path) == (study, hand_made.plan(study))
+    assert read(tmp_path) == (study, hand_made.plan(study))
 
 
 def test_a_plan_of_another_version_of_the_study_is_refused(tmp_path: Path) -> None:
     write(tmp_path, hand_made.study(seeds=3))
-    files.write(tmp_path / STUDY_FILE, parsing.to_toml(hand_made.study(seeds=4)))
+    write_files(tmp_path, {STUDY_FILE: parsing.to_toml(hand_made.study(seeds=4))})
     with pytest.raises(TiebreakError, match=r"study\.toml.*another version"):
-        read_plan(tmp_path)
+        read(tmp_path)
+
+
+def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, hand_made.study())
+    path = tmp_path / PLAN_FILE
+    path.write_text(path.read_text().replace("licence", "license"))
+    with pytest.raises(TiebreakError, match=r"plan\.json.*damaged"):
+        read(tmp_path)
 
 
 def test_no_folder_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(TiebreakError, match="nothing-here: no such folder"):
-        read_plan(tmp_path / "nothing-here")
+        read(tmp_path / "nothing-here")
 
 
 def test_the_training_state_is_that_of_the_records(tmp_path: Path) -> None:
@@ -55,3 +68,14 @@ def test_the_training_state_is_that_of_the_records(tmp_path: Path) -> None:
         records = store.records()
     assert (state.runs, state.choices) == (records.runs, records.choices)
     assert {name: sorted(epochs) for name, epochs in records.state.epochs.items()} == state.epochs
+
+
+def test_a_run_that_lacks_an_epoch_has_not_ended(tmp_path: Path) -> None:
+    write(tmp_path, hand_made.study())
+    (first, *_) = hand_made.plan(hand_made.study()).runs.values()
+    with closing(Store.create(tmp_path)) as store, store.transaction():
+        store.add_epoch(EpochRecord(trajectory=first.trajectory, epoch=2, metrics={}, seconds={}))
+        store.add_run(RunRecord(identity=first.identity, trajectory=first.trajectory, status="done", epoch=2))
+    _, state = read_training_state(tmp_path)
+    assert state.runs == {}
+    assert "epoch 1 is missing" in state.damaged[0]

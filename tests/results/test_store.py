@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -15,9 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FINAL, RUN
+from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FILE, FINAL, RUN
 from tiebreak.errors import TiebreakError
+from tiebreak.results.migration import APPLICATION
 from tiebreak.results.packing import pack, unpack
+from tiebreak.results.record import Status
 from tiebreak.results.store import STORE_FILE, Store
 
 KILLED = """
@@ -48,6 +51,7 @@ def fill(store: Store) -> None:
         store.add_exhibit(EXHIBIT)
         store.add_checkpoint(CHECKPOINT)
         store.add_choice(CHOICE)
+        store.set_file(FILE)
 
 
 def change(folder: Path, statement: str, *values: Any) -> None:
@@ -83,7 +87,7 @@ def test_everything_that_is_added_comes_back(tmp_path: Path, store: Store) -> No
         assert records.runs == {"run": RUN}
         assert reader.checkpoints() == [CHECKPOINT]
         assert records.choices == reader.choices() == {("cohort", "cuda"): CHOICE}
-        assert reader.rows() == 5
+        assert reader.rows() == 7
         assert reader.damage() == []
     (found,) = records.finals["run"].values()
     assert dataclasses.replace(found, outcomes={}) == dataclasses.replace(FINAL, outcomes={})
@@ -130,6 +134,24 @@ def test_a_run_that_is_tried_again_is_replaced(store: Store) -> None:
     assert store.records().runs == {"run": RUN}
 
 
+@pytest.mark.parametrize("status", ["done", "diverged"])
+def test_a_failure_never_replaces_a_result(store: Store, status: Status) -> None:
+    result = dataclasses.replace(RUN, status=status)
+    for record in (result, dataclasses.replace(RUN, status="failed", epoch=0, reason="later")):
+        with store.transaction():
+            store.add_run(record)
+    assert store.records().runs == {"run": result}
+
+
+def test_a_failure_replaces_a_damaged_record(tmp_path: Path, store: Store) -> None:
+    fill(store)
+    change(tmp_path, "UPDATE runs SET content = '{' WHERE identity = 'run'")
+    failed = dataclasses.replace(RUN, status="failed", reason="later")
+    with store.transaction():
+        store.add_run(failed)
+    assert store.records().runs == {"run": failed}
+
+
 def test_checkpoints_are_kept_in_order_replaced_and_dropped(store: Store) -> None:
     later = dataclasses.replace(CHECKPOINT, epoch=2, file="run-2.safetensors")
     other = dataclasses.replace(CHECKPOINT, identity="another")
@@ -165,17 +187,25 @@ def test_a_folder_from_before_strategies_is_read_and_goes_on(tmp_path: Path) -> 
     with closing(Store.create(tmp_path)) as store:
         fill(store)
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
-        connection.execute("DROP TABLE strategies")
+        for statement in (
+            "DROP TABLE strategies",
+            "DROP TABLE files",
+            "ALTER TABLE checkpoints DROP COLUMN row_sha256",
+        ):
+            connection.execute(statement)
+        for number in ("user_version=1", "application_id=0"):
+            connection.execute(f"PRAGMA {number}")
     with closing(Store.open(tmp_path)) as reader:
         assert reader.records().runs == {"run": RUN}
         assert reader.records().choices == reader.choices() == {}
-        assert reader.damage() == []
         assert reader.rows() == 4
     with closing(Store.create(tmp_path)) as store:
         with store.transaction():
             store.add_choice(CHOICE)
         assert store.choices() == {("cohort", "cuda"): CHOICE}
         assert store.records().runs == {"run": RUN}
+        assert store.checkpoints() == [CHECKPOINT]
+        assert store.damage() == []
 
 
 @pytest.mark.parametrize(
@@ -190,6 +220,8 @@ def test_a_folder_from_before_strategies_is_read_and_goes_on(tmp_path: Path) -> 
         ("exhibits", "name", "examples", "exemples"),
         ("strategies", "content", "fused", "fusel"),
         ("strategies", "device", "cuda", "cude"),
+        ("checkpoints", "file", "run-1", "run-2"),
+        ("files", "sha256", "ab", "cd"),
     ],
 )
 def test_a_changed_row_is_named_and_never_used(
@@ -199,9 +231,18 @@ def test_a_changed_row_is_named_and_never_used(
     change(tmp_path, f"UPDATE {table} SET {column} = replace({column}, ?, ?)", old, new)
     (line,) = store.damage()
     assert f"table {table}" in line
-    assert "its content is not what was stored" in line
-    with pytest.raises(TiebreakError, match=f"table {table}"):
-        store.records()
+    assert "damaged" in line
+    records = store.records()
+    left: dict[str, object] = {
+        "epochs": records.epochs,
+        "runs": records.runs,
+        "finals": records.finals,
+        "exhibits": records.exhibits,
+    }
+    left |= {"strategies": records.choices, "checkpoints": store.checkpoints(), "files": store.files()}
+    assert not left.pop(table)
+    assert all(left.values())
+    assert records.damaged == ((line,) if table not in ("strategies", "checkpoints", "files") else ())
 
 
 def test_a_changed_epoch_number_is_named(tmp_path: Path, store: Store) -> None:
@@ -217,8 +258,8 @@ def test_changed_outcomes_are_named_and_never_used(tmp_path: Path, store: Store)
     change(tmp_path, "UPDATE finals SET outcomes = ?", bytes(blob))
     (line,) = store.damage()
     assert "table finals, run shift=2" in line
-    with pytest.raises(TiebreakError, match="table finals"):
-        store.records()
+    assert store.records().finals == {}
+    assert store.records().damaged == (line,)
 
 
 @pytest.mark.parametrize("bit", [0x01, 0x80], ids=["another letter", "not text any more"])
@@ -232,13 +273,14 @@ def test_a_bit_flipped_on_the_disk_is_found(tmp_path: Path, word: bytes, bit: in
     path.write_bytes(content)
     with closing(Store.open(tmp_path)) as store:
         assert len(store.damage()) == 1
-        with pytest.raises(TiebreakError, match="a damaged row"):
-            store.records()
+        assert store.records().damaged == tuple(store.damage())
 
 
 def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / STORE_FILE).write_bytes(b"this is not a database, whatever its name says" * 100)
-    assert refused(tmp_path).startswith(f"{tmp_path / STORE_FILE}: file is not a database;")
+    line = refused(tmp_path)
+    assert line.startswith(f"{tmp_path / STORE_FILE}: damaged: ")
+    assert "`tiebreak run`" in line
 
 
 def test_a_truncated_database_is_refused_or_named(tmp_path: Path) -> None:
@@ -253,13 +295,44 @@ def test_a_truncated_database_is_refused_or_named(tmp_path: Path) -> None:
         assert not any("\n" in line for line in found)
 
 
-@pytest.mark.parametrize("version", [2, 99])
+@pytest.mark.parametrize("version", [3, 99])
 def test_a_store_of_a_newer_tiebreak_is_refused(tmp_path: Path, version: int) -> None:
     with closing(Store.create(tmp_path)) as store:
         fill(store)
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
         connection.execute(f"PRAGMA user_version={version}")
-    assert refused(tmp_path).endswith(f"written by another version of Tiebreak (schema {version})")
+        connection.execute(f"PRAGMA application_id={APPLICATION + version}")
+    line = refused(tmp_path)
+    assert "another version of Tiebreak" in line
+    assert f"schema {version}" in line
+
+
+def test_a_version_that_was_damaged_is_not_taken_for_a_newer_one(tmp_path: Path) -> None:
+    with closing(Store.create(tmp_path)) as store:
+        fill(store)
+    with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
+        connection.execute("PRAGMA user_version=3")
+    line = refused(tmp_path)
+    assert "damaged" in line
+    assert "schema 3" in line
+
+
+@pytest.mark.parametrize("way", ["removed", "replaced", "with its folder"])
+def test_a_writer_whose_file_is_gone_stops_and_says_what_is_lost(tmp_path: Path, way: str) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    with closing(Store.create(folder)) as store:
+        fill(store)
+        if way == "with its folder":
+            shutil.rmtree(folder)
+        else:
+            (folder / STORE_FILE).unlink()
+        if way == "replaced":
+            Store.create(folder).close()
+        with pytest.raises(TiebreakError, match=r"records\.sqlite: removed or replaced.*lost") as caught:
+            fill(store)
+    assert "\n" not in str(caught.value)
+    assert ("1 ended run, 1 epoch" in str(caught.value)) is (way != "replaced")
 
 
 def test_a_folder_without_a_store_is_named(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_the_designs_of_a_file_are_built_with_our_dropout(nets: Path) -> None:
     first, second = (design.network(SHAPE, {"width": 5}, 3) for _ in range(2))
     assert [type(layer) for layer in first.modules() if "Dropout" in type(layer).__name__] == [Dropout]
     assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
-    assert design.source() == design_file.file_hash(nets)
+    assert design.text_hash == design_file.file_hash(nets)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,23 @@ def test_changing_the_file_changes_its_runs_and_no_others(
     study = own_study(tiny_study, nets)
     before = make_plan(study, tiny_data_dir)
     nets.write_text(f"{NET}# changed\n", "utf-8")
+    assert make_plan(study, tiny_data_dir).runs == before.runs  # a comment changes nothing
+    nets.write_text(NET.replace("nn.ReLU()", "nn.GELU()"), "utf-8")
     after = make_plan(study, tiny_data_dir)
     assert not set(before.arm("mine").runs.values()) & set(after.arm("mine").runs.values())
     assert before.arm("pool").runs == after.arm("pool").runs
+
+
+def test_a_network_that_raises_when_it_is_planned_is_one_line_with_its_place(
+    tiny_study: Callable[..., Study], tiny_data_dir: Path, nets: Path
+) -> None:
+    for old, new in (("return self.net(images)", "return {}['gone']"), ("super().__init__()", "{}['gone']")):
+        nets.write_text(NET.replace(old, new), "utf-8")
+        line = NET[: NET.index(old)].count("\n") + 1
+        with pytest.raises(TiebreakError) as caught:
+            make_plan(own_study(tiny_study, nets), tiny_data_dir)
+        assert "design 'small': KeyError: 'gone'" in str(caught.value)
+        assert f"{nets}:{line}" in str(caught.value)
 
 
 def test_a_name_of_the_catalog_cannot_be_taken(tiny_study: Callable[..., Study], tmp_path: Path) -> None:

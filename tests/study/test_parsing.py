@@ -103,7 +103,7 @@ def test_several_bad_keys_are_counted() -> None:
 )
 def test_what_is_not_a_study_in_toml_is_one_line(text: str, line: str) -> None:
     with pytest.raises(TiebreakError) as caught:
-        parsing.parse(Study, text, "some.toml")
+        parsing.validate(Study, parsing.load_toml(text, "some.toml"), "some.toml")
     assert str(caught.value).startswith("some.toml: ")
     assert line in str(caught.value)
     assert str(caught.value).isprintable()

@@ -87,7 +87,7 @@ def test_pooling_asks_what_the_reports_asked() -> None:
 
 
 def test_the_template_is_a_study_that_plans_whole_and_quick() -> None:
-    study = parsing.parse(Study, template(), "template.toml")
+    study = parsing.validate(Study, parsing.load_toml(template(), "template.toml"), "template.toml")
     assert study.name == "NAME"
     for version in (study, study.quickened()):
         assert make_plan(version, None).runs

@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from tiebreak.plan.runs import DataSummary, Plan, PlannedArm, Run, run_key
-from tiebreak.results.record import CheckpointRecord, Choice, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
+from tiebreak.results.record import (
+    CheckpointRecord,
+    Choice,
+    EpochRecord,
+    ExhibitRecord,
+    FileRecord,
+    FinalRecord,
+    RunRecord,
+)
 from tiebreak.study.schema import Setting, Study
 
 EPOCH = EpochRecord(
@@ -41,6 +49,8 @@ CHOICE = Choice(
     fits=400,
 )
 CHECKPOINT = CheckpointRecord(identity="run", trajectory="path", epoch=1, file="run-1.safetensors", sha256="ab" * 32)
+
+FILE = FileRecord(name="plan.json", sha256="ab" * 32)
 
 
 def study(*, seeds: int = 3, metric: str = "accuracy", epochs: int = 2, **more: Any) -> Study:

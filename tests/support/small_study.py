@@ -18,7 +18,7 @@ from tiebreak.drive.messages import EpochDone, Job, Message
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord, EpochRecord
 from tiebreak.results.store import Store
 from tiebreak.study.schema import Study
@@ -74,6 +74,8 @@ def make_job(run: Run, folder: Path, data_dir: Path, checkpoints: tuple[Checkpoi
 
 def cohort_job(runs: Sequence[Run], folder: Path, data_dir: Path, **more: Any) -> Job:
     """The runs as one job."""
+    if not folder.exists():
+        folder.mkdir(parents=True)  # a worker does not make it: it would hide that somebody removed it
     contents = tuple(run.model_dump(mode="json") for run in runs)
     return Job(runs=contents, folder=str(folder), data_dir=str(data_dir), device="cpu", **more)
 

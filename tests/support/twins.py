@@ -85,7 +85,7 @@ def make_run(design: Design, *, seed: int = 0, **more: Any) -> Run:
     return Run.model_validate(
         {
             "design": design.name,
-            "source": design.source(),
+            "source": design.name,
             "build": options_of(design),
             "task": family_of(design).task,
             "options": complete(registry.TASKS[family_of(design).task].options, {}),

@@ -159,12 +159,12 @@ def test_a_split_too_short_for_its_windows_is_refused() -> None:
 
 def test_what_evaluation_that_trains_has_seen_is_scored_token_by_token() -> None:
     assert isinstance(TASK, Online)
-    assert not TASK.trains
-    assert TASK.with_options({"evaluation_trains": True}).trains
+    assert not TASK.trains_in_evaluation
+    assert TASK.with_options({"evaluation_trains": True}).trains_in_evaluation
     split = TASK.split(data((400, 98, 97)), "val", options(), {})
     losses = np.linspace(1.0, 2.0, len(split["real"]))
     counts = split["real"].sum(dim=(1, 2)).numpy()
-    metrics, _ = TASK.score(TASK.seen(split, losses))
+    metrics, _ = TASK.score(TASK.outcomes_from_losses(split, losses))
     assert counts[-1] < counts[0]
     assert metrics["loss"] == pytest.approx(float((losses * counts).sum() / counts.sum()))
 

@@ -32,7 +32,7 @@ def test_convolution_against_the_fully_connected_net(M: int, N: int, H: int, W: 
 @given(st.sampled_from(sorted(network_costs.CNNS)), st.integers(12, 60), st.integers(12, 60), st.integers(2, 20))
 def test_the_mlp_has_nearly_the_parameters_of_what_it_matches(match: str, H: int, W: int, Y: int) -> None:
     sizes = {"C": 1, "H": H, "W": W, "Y": Y}
-    target = evaluate(network_costs.cnn(**IMAGE, **network_costs.CNNS[match]).parameters, sizes)
+    target = evaluate(network_costs.cnn(**IMAGE, options=network_costs.CNNS[match]).parameters, sizes)
     found = evaluate(network_costs.mlp(**IMAGE, match=match).parameters, sizes)
     one_unit = H * W + 121
     assert abs(found - target) <= one_unit / 2 or found == one_unit + 121 * Y + 120  # at least one hidden unit

@@ -37,7 +37,9 @@ def test_symbols_say_what_the_formulas_of_numbers_say(a: int, b: int, kernel: in
     for bias in (True, False):
         assert symbolic.linear(a, b, bias=bias).parameters == measure.parameters(nn.Linear(a, b, bias=bias))
         conv = nn.Conv2d(a, b, kernel, bias=bias)
-        assert symbolic.conv2d(a, 9, 9, b, kernel, kernel, bias=bias).parameters == measure.parameters(conv)
+        assert symbolic.conv2d(a, 9, 9, b, symbolic.Kernel(kernel, kernel), bias=bias).parameters == measure.parameters(
+            conv
+        )
 
 
 @given(small, small)

@@ -16,7 +16,7 @@ from support.small_study import network_of, one_run, one_thread, split_of, write
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.train import checkpoint
 from tiebreak.train.loop import Loop
@@ -129,7 +129,10 @@ def test_the_record_says_what_was_saved_and_the_file_says_whose_it_is(tmp_path: 
 
 def test_equal_states_make_equal_files(tmp_path: Path, run: Run) -> None:
     state = trained(run, network_of(run, tmp_path / "data"), tmp_path)
-    records = [checkpoint.save(tmp_path / str(copy), run, state) for copy in range(10)]
+    folders = [tmp_path / str(copy) for copy in range(10)]
+    for folder in folders:
+        folder.mkdir()
+    records = [checkpoint.save(folder, run, state) for folder in folders]
     assert records == records[:1] * 10
 
 
@@ -160,10 +163,24 @@ def test_a_damaged_file_is_refused_and_the_state_left_alone(tmp_path: Path, run:
     assert (state.epoch, state.steps) == (0, 0)
 
 
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, run: Run) -> None:
+    state = begun(run, network_of(run, tmp_path / "data"))
+    record = dataclasses.replace(checkpoint.save(tmp_path, run, state), identity="another")
+    with pytest.raises(TiebreakError, match=f"another run.*{run.identity}.*not of another"):
+        checkpoint.restore(tmp_path, record, state)
+
+
+def test_a_results_folder_that_is_gone_is_not_made_again(tmp_path: Path, run: Run) -> None:
+    state = begun(run, network_of(run, tmp_path / "data"))
+    with pytest.raises(TiebreakError, match="gone: removed"):
+        checkpoint.save(tmp_path / "gone", run, state)
+    assert not (tmp_path / "gone").exists()
+
+
 def test_a_missing_file_is_named(tmp_path: Path, run: Run) -> None:
     state = begun(run, network_of(run, tmp_path / "data"))
     record = dataclasses.replace(checkpoint.save(tmp_path, run, state), file="nowhere.safetensors")
-    with pytest.raises(TiebreakError, match=r"nowhere\.safetensors: No such file or directory$"):
+    with pytest.raises(TiebreakError, match=r"nowhere\.safetensors: missing"):
         checkpoint.restore(tmp_path, record, state)
 
 

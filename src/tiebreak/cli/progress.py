@@ -10,6 +10,7 @@ from rich.console import Console
 from tiebreak.drive.messages import EpochDone, Message, Note, PendingRun, Progress, RunEnded, TrainingStarted
 from tiebreak.report.terminal.training_display import CohortState, TrainingProgress, TrainingState
 from tiebreak.results.record import EpochRecord, Status
+from tiebreak.text import number_of
 
 
 class ProgressListener:
@@ -138,8 +139,8 @@ def _headline(started: TrainingStarted) -> str:
     count = len(started.runs)
     fused = sum(run.strategy == "fused" for run in started.runs.values())
     stored = f" ({started.stored} are stored)" if started.stored else ""
-    text = f"training {count} {'run' if count == 1 else 'runs'}{stored}"
+    text = f"training {number_of(count, 'run')}{stored}"
     if not fused:
         return f"{text}, {started.workers} at a time"
     how = "fused" if fused == count else f"{fused} of them fused"
-    return f"{text}, {how}, in {started.workers} process{'es' if started.workers > 1 else ''}"
+    return f"{text}, {how}, in {number_of(started.workers, 'process', 'processes')}"

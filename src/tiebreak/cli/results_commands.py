@@ -5,6 +5,7 @@ Everything heavy is imported inside the commands.
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -42,11 +43,21 @@ def verdict(
         )
 
 
-def report(folder: FolderArgument) -> None:
+def report(
+    folder: FolderArgument,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Write the report there; the results stay as they are.")
+    ] = None,
+) -> None:
     """Rewrite report.html and report.md from the records, complete or not."""
     from tiebreak import api
+    from tiebreak.report.page import document
 
-    print(api.conclude(folder, rewrite=True).report)
+    if out is None:
+        print(api.conclude(folder, rewrite=True).report)
+    else:
+        result = api.open_result(folder)
+        print(document.write_report(out, result.study, result.plan, result.records, result.verdict))
 
 
 def status(folder: FolderArgument) -> None:
@@ -56,17 +67,22 @@ def status(folder: FolderArgument) -> None:
     from tiebreak.report.terminal.status_table import print_status
     from tiebreak.results.folder import read_training_state
 
-    print_status(Console(highlight=False), *read_training_state(folder))
+    plan, state = read_training_state(folder)
+    print_status(Console(highlight=False), plan, state)
+    for line in state.damaged:
+        print(f"tiebreak: left out: {line}; `tiebreak run` with your study makes it again", file=sys.stderr)
 
 
 def check(folder: FolderArgument) -> None:
-    """Verify every hash of a results folder: plan, records, checkpoints."""
+    """Compare a results folder with the digests in its store: files, records, checkpoints. Safe to use during a run."""
     from tiebreak import api
 
-    compared, problems = api.check(folder)
-    if problems:
-        raise TiebreakError("\n".join(problems))
-    print(f"{folder}: {compared} hashes compared, all as they were written")
+    checked = api.check(folder)
+    for note in checked.notes:
+        print(note)
+    if checked.problems:
+        raise TiebreakError("\n".join(checked.problems))
+    print(f"{folder}: as written, by {checked.compared} digests: {checked.what}")
 
 
 def compare(

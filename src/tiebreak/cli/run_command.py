@@ -54,8 +54,11 @@ class Precision(StrEnum):
 
 
 def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
+    from tiebreak.results.manifest import STUDY_FILE, require_folder_file
     from tiebreak.study.schema import Study
 
+    if Path(name).name == STUDY_FILE:
+        require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
     study = study.quickened() if quick else study
     return study.changed(data=data, seeds=seeds, epochs=epochs)

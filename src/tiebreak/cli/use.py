@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import catalog
-from tiebreak.api import DESIGNS_FILE, Result, open_result
+from tiebreak.api import Result, open_result
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.models.design import SHAPES
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
+from tiebreak.results.manifest import DESIGNS_FILE
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.streams import stream
@@ -24,6 +25,7 @@ from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.reply import Reply
 from tiebreak.train import checkpoint
 from tiebreak.train.step import initial_state
+from tiebreak.verdict.sides import arm_scores, usable_scores
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,10 @@ def use(
         records = [record for record in resumable(run, store.checkpoints()) if record.epoch == run.epochs]
     if not records:
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
-    checkpoint.restore(folder, records[0], state)
+    try:
+        checkpoint.restore(folder, records[0], state)
+    except TiebreakError as error:
+        raise TiebreakError(f"{error}; `tiebreak run` makes it again") from None
     task = catalog.TASKS[run.task]
     known = result.plan.data
     trained_on = TrainedOn(
@@ -92,11 +97,11 @@ def best_arm(result: Result, tally: Tally) -> str:
     sign = 1 if result.study.goal() == "max" else -1
     means = {}
     for arm in result.study.arms:
-        scores = tally.scores(arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
+        scores = arm_scores(tally, arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
         if scores:
             means[arm.name] = sign * sum(scores.values()) / len(scores)
     if not means:
-        raise TiebreakError(f"{result.folder}: no finished run yet; `tiebreak run` trains them")
+        raise TiebreakError(f"{result.folder}: no finished run with a finite score yet; `tiebreak run` trains them")
     return max(means, key=lambda name: means[name])
 
 
@@ -111,5 +116,6 @@ def chosen_run(result: Result, tally: Tally, arm: str, seed: int | None) -> Run:
             f"{result.folder}: arm {arm!r} has no finished run of seed {seed}; there are {sorted(scores)}"
         )
     sign = 1 if result.study.goal() == "max" else -1
-    best = seed if seed is not None else max(scores, key=lambda each: sign * scores[each])
+    comparable = usable_scores(scores) or scores
+    best = seed if seed is not None else max(comparable, key=lambda each: sign * comparable[each])
     return result.plan.runs[result.plan.arm(arm).run(setting, best)]

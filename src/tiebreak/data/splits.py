@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -15,6 +15,15 @@ SPLITS = ("train", "val", "test")
 LEAST = 10  # examples that can be split 80/10/10
 
 Item = TypeVar("Item")
+
+
+def counts_by_split(counts: Iterable[int]) -> str:
+    """How many examples each split has, as text.
+
+    >>> counts_by_split([4000, 500, 500])
+    '4,000 train, 500 val, 500 test'
+    """
+    return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
 
 
 class Split(NamedTuple):

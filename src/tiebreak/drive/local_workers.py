@@ -11,8 +11,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import IO, Self
 
+from tiebreak.drive.assignment import Assignment
 from tiebreak.drive.messages import Job, Message, decode, encode_job
-from tiebreak.errors import TiebreakError
 from tiebreak.system import python
 
 Worker = subprocess.Popen[str]
@@ -43,31 +43,58 @@ class Pool:
     def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
         """The messages of all jobs in the order of their arrival; `at_most` limits the number of workers.
 
-        Closing the iterator stops the workers that have an unfinished job.
+        A worker that dies is replaced, and its job is tried again (`Assignment`). Closing the iterator stops the
+        workers that have an unfinished job.
         """
-        waiting = list(reversed(jobs))
+        waiting = [Assignment(job) for job in reversed(jobs)]
         needed = min(self._workers if at_most is None else at_most, len(jobs))
+        for worker in [each for each in self._started if each.poll() is not None]:
+            self._remove(worker)  # it died while it had no job
         while len(self._started) < needed:
             self._started.append(_start(self._lines))
-        busy = set(self._started[:needed])
+        busy: dict[Worker, Assignment] = {}
         try:
             for worker in self._started[:needed]:
-                _send_next(worker, waiting)
+                busy[worker] = _send(worker, waiting.pop())
             while busy:
                 worker, line = self._lines.get()
                 if worker not in self._started:
                     continue  # it was stopped during an earlier job: its last messages are dropped
                 if line.strip():
-                    yield decode(line)
+                    message = decode(line)
+                    yield message  # the driver has stored it when it asks for the next one
+                    busy[worker].note(message)
                 elif not line:
-                    self._started.remove(worker)
-                    _reap(worker, busy=worker in busy)
+                    yield from self._replace(worker, busy, waiting)
                 elif waiting:
-                    _send_next(worker, waiting)
+                    busy[worker] = _send(worker, waiting.pop())
                 else:
-                    busy.discard(worker)
+                    del busy[worker]
         finally:
             self._stop([worker for worker in self._started if worker in busy])
+
+    def _replace(
+        self, worker: Worker, busy: dict[Worker, Assignment], waiting: list[Assignment]
+    ) -> Generator[Message, None, None]:
+        """Clean up after a worker that died. If it had a job, a new worker continues with it, or with the next one."""
+        code = self._remove(worker)
+        if worker not in busy:
+            return
+        assignment = busy.pop(worker)
+        yield from assignment.note_death(_description(code))
+        if not assignment.finished:
+            waiting.append(assignment)
+        if waiting:
+            new = _start(self._lines)
+            self._started.append(new)
+            busy[new] = _send(new, waiting.pop())
+
+    def _remove(self, worker: Worker) -> int:
+        """Forget a worker that ended by itself. Returns its exit code."""
+        self._started.remove(worker)
+        with suppress(BrokenPipeError):
+            _pipe(worker.stdin).close()
+        return worker.wait()
 
     def _stop(self, workers: Sequence[Worker]) -> None:
         for worker in workers:
@@ -94,24 +121,20 @@ def _read(worker: Worker, lines: Lines) -> None:
     lines.put((worker, ""))
 
 
-def _send_next(worker: Worker, waiting: list[Job]) -> None:
+def _send(worker: Worker, assignment: Assignment) -> Assignment:
     pipe = _pipe(worker.stdin)
-    try:
-        pipe.write(encode_job(waiting.pop()) + "\n")
+    with suppress(BrokenPipeError):  # the worker died: its reader will report the end of its output
+        pipe.write(encode_job(assignment.job) + "\n")
         pipe.flush()
-    except BrokenPipeError:
-        return  # the worker died: its reader will report the end of its output, and `_reap` the reason
+    return assignment
 
 
-def _reap(worker: Worker, *, busy: bool) -> None:
-    """Clean up after a worker that ended by itself. If it had a job, the study ends with an error."""
-    with suppress(BrokenPipeError):
-        _pipe(worker.stdin).close()
-    code = worker.wait()
-    if busy:
-        memory = " (out of memory?)" if code == -signal.SIGKILL else ""
-        ended = f"was killed by signal {-code}{memory}" if code < 0 else f"ended with code {code}"
-        raise TiebreakError(f"a worker process {ended}; run the same command again to continue")
+def _description(code: int) -> str:
+    """How a process ended, from its exit code."""
+    if code >= 0:
+        return f"ended with code {code}"
+    memory = " (out of memory?)" if code == -signal.SIGKILL else ""
+    return f"was killed by signal {-code}{memory}"
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

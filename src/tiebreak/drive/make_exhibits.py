@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from tiebreak.drive.messages import ExhibitsMade, Job, Message, Note
 from tiebreak.errors import TiebreakError
-from tiebreak.results.record import ExhibitRecord
+from tiebreak.results.record import SHOWN_EXAMPLES, ExhibitRecord
 from tiebreak.train import checkpoint
 from tiebreak.train.run_group import make_group
 
@@ -26,5 +28,7 @@ def make_exhibits(job: Job) -> Iterator[Message]:
         yield Note(text=f"{error}; no exhibits of {run.label}")
         return
     made = group.task.exhibits(group.network.eval(), group.data, run.options, job.examples)
+    if job.examples:  # a task may have nothing to show of them: that they were asked for is remembered
+        made = {**made, SHOWN_EXAMPLES: {"index": np.asarray(job.examples)}}
     exhibits = [ExhibitRecord(identity=run.identity, name=name, arrays=arrays) for name, arrays in made.items()]
     yield ExhibitsMade(identity=run.identity, exhibits=tuple(exhibits))

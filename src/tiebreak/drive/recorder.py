@@ -8,7 +8,7 @@ from pathlib import Path
 from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
 
@@ -16,6 +16,7 @@ from tiebreak.results.store import Store
 def record(store: Store, folder: Path, message: Message) -> None:
     """Store what a message carries in one transaction; then delete the checkpoints that it made superfluous."""
     if isinstance(message, Abort):
+        store.check_identity()  # a worker whose folder vanished stops too: say what is lost
         raise TiebreakError(message.text)
     superfluous: list[CheckpointRecord] = []
     with store.transaction():
@@ -29,8 +30,9 @@ def record(store: Store, folder: Path, message: Message) -> None:
             store.add_run(message.record)
             for final in message.finals:
                 store.add_final(final)
-            kept = store.checkpoints([message.record.identity])
-            superfluous = [state for state in kept if state.epoch < message.record.epoch]
+            if message.record.status != "failed":  # a failed run is tried again, from its last checkpoint
+                kept = store.checkpoints([message.record.identity])
+                superfluous = [state for state in kept if state.epoch < message.record.epoch]
         elif isinstance(message, ExhibitsMade):
             for exhibit in message.exhibits:
                 store.add_exhibit(exhibit)

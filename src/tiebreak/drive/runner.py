@@ -19,11 +19,12 @@ from tiebreak.drive.recorder import record, remove_unrecorded, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
-from tiebreak.results.record import CheckpointRecord, Choice, Precision, Strategy, device_label
+from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Precision, Strategy, device_label
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
 from tiebreak.system import cores
+from tiebreak.text import number_of
 
 CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
@@ -121,10 +122,10 @@ class Driver:
         new = {
             identity: examples
             for identity, examples in exhibit_runs(Tally(study, self._plan, records)).items()
-            if identity not in records.exhibits or (examples and "examples" not in records.exhibits[identity])
+            if identity not in records.exhibits or (examples and SHOWN_EXAMPLES not in records.exhibits[identity])
         }
         if new:
-            self._listen(Note(text=f"making exhibits of {len(new)} run{'s' if len(new) > 1 else ''}"))
+            self._listen(Note(text=f"making exhibits of {number_of(len(new), 'run')}"))
         self._read_checkpoints()
         runs = self._plan.runs
         self._work([self._job([runs[one]], work="exhibits", examples=tuple(some)) for one, some in new.items()])

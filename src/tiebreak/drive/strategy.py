@@ -13,6 +13,7 @@ from tiebreak.cost.formulas import run_bytes
 from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.drive.jobs import CPU_COHORT
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
+from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
@@ -84,6 +85,8 @@ def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, in
                 _time(fused, split)
                 fused.evaluate(_evaluated(group, split))
             return (fused, len(runs), _fits(group, before)), ""
+        except StopStudyError:
+            raise
         except Exception as error:
             if out_of_memory(error) and len(runs) > 1:
                 runs = runs[: len(runs) // 2]

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TextIO
 
 import torch
 
+from tiebreak.drive.failures import failed
 from tiebreak.drive.make_exhibits import make_exhibits
 from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnded, decode_job, encode
 from tiebreak.drive.strategy import measure
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import StopStudyError, TiebreakError, describe_error
 from tiebreak.plan.runs import Run
-from tiebreak.results.record import CheckpointRecord, RunRecord, Strategy
+from tiebreak.results.record import CheckpointRecord, Strategy
 from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
@@ -29,19 +29,27 @@ from tiebreak.train.step import State
 from tiebreak.train.trainer import Engine, Trainer
 
 Send = Callable[[Message], None]
+DESIGN_ERRORS = (Exception, SystemExit)  # what a design may raise; KeyboardInterrupt comes from the terminal
+
+
+class DriverGoneError(BrokenPipeError):
+    """The driver does not read any more. A class of its own, since a design may raise a BrokenPipeError too."""
 
 
 def do_job(job: Job, out: TextIO) -> None:
-    """Do one job and write its messages. An exception of a design ends runs; any other error ends the study."""
+    """Do one job and write its messages. An error of a design fails runs; one that every run would meet stops all."""
 
     def send(message: Message) -> None:
-        out.write(encode(message) + "\n")
-        out.flush()
+        try:
+            out.write(encode(message) + "\n")
+            out.flush()
+        except BrokenPipeError as error:
+            raise DriverGoneError from error
 
     try:
         for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
-    except BrokenPipeError:
+    except DriverGoneError:
         raise
     except (TiebreakError, OSError) as error:
         send(Abort(text=str(error)))
@@ -52,13 +60,17 @@ def _probe(job: Job) -> Iterator[Message]:
     runs = [Run.model_validate(content) for content in job.runs]
     try:
         yield from measure(job) if job.work == "measure" else make_exhibits(job)
-    except (TiebreakError, OSError):
+    except StopStudyError:
         raise
-    except Exception as error:
+    except DESIGN_ERRORS as error:
+        reason = describe_error(error, job.designs_from)
         if job.work == "measure":
-            yield from _failed(runs, error)
+            saved = job.checkpoints or ((),) * len(runs)
+            for run, records in zip(runs, saved, strict=True):
+                yield failed(run, records[0].epoch if records else 0, reason)
         else:
-            yield Note(text=f"{runs[0].label}: no exhibits: {_reason(error)}")
+            yield Note(text=f"{runs[0].label}: no exhibits: {reason}")
+        _check_device(job)
 
 
 def train(job: Job, send: Send) -> Iterator[Message]:
@@ -70,6 +82,7 @@ def train(job: Job, send: Send) -> Iterator[Message]:
     runs = [Run.model_validate(content) for content in job.runs]
     states = job.checkpoints or ((),) * len(runs)
     saved = {run.identity: list(each) for run, each in zip(runs, states, strict=True)}
+    reached = {identity: each[0].epoch if each else 0 for identity, each in saved.items()}
     ended: set[str] = set()
     waiting = [runs] if job.strategy == "fused" else [[run] for run in reversed(runs)]
     while waiting:
@@ -77,33 +90,56 @@ def train(job: Job, send: Send) -> Iterator[Message]:
         if not group:
             continue
         try:
-            for message in _train_group(job, group, saved, waiting, send):
+            for message in _train_group(job, group, saved, reached, waiting, send):
                 if isinstance(message, EpochDone):
                     for record in message.checkpoints:
                         saved[record.identity].insert(0, record)
+                    _note_epochs(group, ended, message, reached)
                 elif isinstance(message, RunEnded):
                     ended.add(message.record.identity)
                 yield message
-        except (TiebreakError, OSError):
+        except (StopStudyError, DriverGoneError):
             raise
-        except Exception as error:
+        except DESIGN_ERRORS as error:
             if out_of_memory(error) and len(group) > 1:
                 half = len(group) // 2
                 yield Note(text=f"out of memory with {len(group)} runs at once; continuing with {half} at a time")
                 waiting += [group[half:], group[:half]]
             else:
-                yield from _failed([run for run in group if run.identity not in ended], error)
-        if job.device == "cuda":
-            torch.cuda.empty_cache()
+                reason = describe_error(error, job.designs_from)
+                yield from [failed(run, reached[run.identity], reason) for run in group if run.identity not in ended]
+        _check_device(job)
+
+
+def _check_device(job: Job) -> None:
+    """Free unused memory of the GPU. After a device-side assertion this raises: no later call of this process can
+    succeed, so that it ends, and another worker continues.
+    """
+    if job.device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.empty_cache()
+
+
+def _note_epochs(group: list[Run], ended: set[str], message: EpochDone, reached: dict[str, int]) -> None:
+    """The epochs that a message says are done, by run: its records are those of the group's runs, in order."""
+    alive = [run.identity for run in group if run.identity not in ended]
+    for identity, record in zip(alive, message.records, strict=True):
+        reached[identity] = record.epoch
 
 
 def _train_group(
-    job: Job, runs: list[Run], saved: dict[str, list[CheckpointRecord]], waiting: list[list[Run]], send: Send
+    job: Job,
+    runs: list[Run],
+    saved: dict[str, list[CheckpointRecord]],
+    reached: dict[str, int],
+    waiting: list[list[Run]],
+    send: Send,
 ) -> Iterator[Message]:
     """Train runs together. If they are not equally far from their ends, they go back to `waiting`, in equal parts."""
     group = make_group(job, runs)
     for run, state in zip(runs, group.states, strict=True):
         yield from _resume(job, saved[run.identity], state)
+        reached[run.identity] = state.epoch
     left = [run.epochs - state.epoch for run, state in zip(runs, group.states, strict=True)]
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
@@ -128,20 +164,6 @@ def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator
             yield Note(text=f"{error}; {'using the one before it' if records else 'starting over'}")
         else:
             return
-
-
-def _failed(runs: Iterable[Run], error: Exception) -> Iterator[Message]:
-    """The end of runs whose design raised."""
-    for run in runs:
-        record = RunRecord(
-            identity=run.identity, trajectory=run.trajectory, status="failed", epoch=0, reason=_reason(error)
-        )
-        yield RunEnded(record=record)
-
-
-def _reason(error: Exception) -> str:
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({where.filename}:{where.lineno})"
 
 
 def main() -> None:

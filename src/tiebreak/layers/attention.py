@@ -3,8 +3,8 @@
     Z = softmax(scale Q K^T) V,   scale = 1 / sqrt(D) unless given
 
 Q [..., Lq, D] queries, K [..., Lk, D] keys, V [..., Lk, Dv] values, Z [..., Lq, Dv]; leading axes are equal. A mask is
-boolean, broadcasts to [..., Lq, Lk], and True means "may look", as in `F.scaled_dot_product_attention` (and unlike
-`nn.MultiheadAttention`). `causal` lets query i look at the keys 0 to i. A query that may look at nothing gets zeros: a
+boolean, broadcasts to [..., Lq, Lk], and True means "allowed", as in `F.scaled_dot_product_attention` (and unlike
+`nn.MultiheadAttention`). `causal` allows the keys 0 to i to query i. A query without an allowed key gets zeros: a
 padded sentence must not turn a whole batch into NaN.
 """
 
@@ -29,7 +29,7 @@ def attend(
     at 256 and 0.8 at 784. That does not pay for a gradient of our own.
     """
     _check(q, k, v, mask)
-    # What autograd.Function asks itself before it looks for a vmap rule; there is no public name for it.
+    # What autograd.Function checks before it searches for a vmap rule; there is no public name for it.
     if torch._C._are_functorch_transforms_active():
         return attend_naive(q, k, v, mask=mask, causal=causal, scale=scale)
     if q.ndim == 3:  # torch's fast kernels want an axis of heads
@@ -38,10 +38,11 @@ def attend(
         return attend(q, k, v, mask=mask, causal=causal, scale=scale).squeeze(-3)
     if mask is None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=scale)
-    may = _may_look(q, k, mask, causal)
-    blind = ~may.any(dim=-1, keepdim=True)
-    # A blind query looks everywhere and its result is dropped: kernels differ in what they make of it.
-    return F.scaled_dot_product_attention(q, k, v, attn_mask=may | blind, scale=scale).masked_fill(blind, 0.0)
+    allowed = _allowed(q, k, mask, causal)
+    fully_masked = ~allowed.any(dim=-1, keepdim=True)
+    # Fully masked queries attend to all keys and their result is dropped: kernels differ in what they return for them.
+    attended = F.scaled_dot_product_attention(q, k, v, attn_mask=allowed | fully_masked, scale=scale)
+    return attended.masked_fill(fully_masked, 0.0)
 
 
 def attend_naive(
@@ -52,14 +53,14 @@ def attend_naive(
     scores = (q * (q.shape[-1] ** -0.5 if scale is None else scale)) @ k.mT
     if mask is None and not causal:
         return scores.softmax(dim=-1) @ v
-    may = _may_look(q, k, mask, causal)
-    # Added, not filled in, so that the gradient needs no second pass; finite, so that a blind query has a softmax.
+    allowed = _allowed(q, k, mask, causal)
+    # Added, not filled in, so that the gradient needs no second pass; finite, so that a fully masked row has a softmax.
     lowest = torch.finfo(scores.dtype).min / 2
-    looks = (scores + torch.zeros_like(may, dtype=scores.dtype).masked_fill(~may, lowest)).softmax(dim=-1)
-    return (looks @ v).masked_fill(~may.any(dim=-1, keepdim=True), 0.0)
+    weights = (scores + torch.zeros_like(allowed, dtype=scores.dtype).masked_fill(~allowed, lowest)).softmax(dim=-1)
+    return (weights @ v).masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
 
 
-def _may_look(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
+def _allowed(q: Tensor, k: Tensor, mask: Tensor | None, causal: bool) -> Tensor:
     if not causal:
         assert mask is not None
         return mask
@@ -82,7 +83,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
         raise TiebreakError(f"there are {k.shape[-2]} keys and {v.shape[-2]} values; each key needs one value")
     if mask is not None:
         if mask.dtype != torch.bool:
-            raise TiebreakError(f"the mask is {mask.dtype}; it must be boolean, True where a query may look")
+            raise TiebreakError(f"the mask is {mask.dtype}; it must be boolean, True where a query may attend to a key")
         pairs = (q.shape[-2], k.shape[-2])
         if any(have not in (1, want) for have, want in zip(mask.shape[-2:][::-1], pairs[::-1], strict=False)):
             raise TiebreakError(

@@ -43,10 +43,14 @@ class BatchNorm(UpdatesBuffers):
             self.register_parameter(name, getattr(layer, name))
         for name in STATISTICS:
             self.register_buffer(name, getattr(layer, name))
+        self.prepare()
+        self.train(layer.training)
+
+    def prepare(self) -> None:
+        """Add what torch's layer does not have."""
         self.register_buffer("weights", torch.tensor(1.0), persistent=False)
         # The statistics that the last forward left, and the running mean that it started from.
         self._updates: tuple[Tensor, dict[str, Tensor]] | None = None
-        self.train(layer.training)
 
     def forward(self, x: Tensor) -> Tensor:
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
@@ -82,13 +86,13 @@ class BatchNorm(UpdatesBuffers):
         share = (real / count).view(-1, 1, *shape[1:])
         mean = (x * share).sum(axes)
         centred = x - mean.view(shape)
-        # A single real value has no unbiased variance; 0 for it spares the run a NaN that would never leave it.
+        # A single real value has no unbiased variance; 0 keeps NaN out of the running statistics.
         return mean, centred, (centred.square() * share).sum(axes), count / (count - 1).clamp(min=1)
 
     def _move(self, start: Tensor, mean: Tensor, variance: Tensor) -> None:
-        """Leave the running statistics after a batch with this mean and unbiased variance."""
-        # A layer called twice in one pass moves twice, as torch's does. The next pass starts from another tensor, or
-        # finds nothing left here.
+        """Note the running statistics after a batch with this mean and unbiased variance, for `take_updates`."""
+        # A layer called twice in one pass updates twice, as torch's does. The next pass starts from another tensor, or
+        # after `take_updates`.
         again = self._updates is not None and self._updates[0] is start
         before = self._updates[1] if self._updates and again else {name: getattr(self, name) for name in STATISTICS}
         batches = before["num_batches_tracked"] + 1
@@ -112,23 +116,21 @@ def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
 
 
 def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
-    """Tell every layer the example weights [B] of the batch that comes next, or that all its rows count."""
+    """Set the example weights [B] of the next batch in every layer; None: all rows count."""
     for layer in batchnorms(network).values():
         layer.weights = layer.weights.new_ones(()) if weights is None else weights
 
 
 def swap_batchnorm(network: nn.Module) -> None:
-    """Replace every `nn.BatchNorm1d`, 2d and 3d by ours, in place, with its parameters and buffers.
+    """Turn every `nn.BatchNorm1d`, 2d and 3d into ours, in place, with its parameters and buffers.
 
     Relatives that would change their buffers in place are refused: vmap cannot do that.
     """
-    swapped: dict[nn.Module, BatchNorm] = {}  # a layer in two places stays one layer
-    for name, layer in list(network.named_modules(remove_duplicate=False)):
-        if name and type(layer) in KINDS:
-            assert isinstance(layer, _BatchNorm)
-            ours = swapped.setdefault(layer, BatchNorm(layer))
-            parent, _, own_name = name.rpartition(".")
-            setattr(network.get_submodule(parent), own_name, ours)
+    for name, layer in list(network.named_modules()):
+        if type(layer) in KINDS:
+            layer.__class__ = BatchNorm  # the object stays, with its parameters, buffers, names and hooks
+            assert isinstance(layer, BatchNorm)
+            layer.prepare()
         elif isinstance(layer, _NormBase) and (isinstance(layer, _BatchNorm) or layer.track_running_stats):
             raise TiebreakError(
                 f"{name or 'the network'} is an nn.{type(layer).__name__}, whose running statistics cannot be kept per"

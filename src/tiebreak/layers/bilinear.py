@@ -1,4 +1,4 @@
-"""Bilinear attention: how the translator's decoder looks at the encoder's states.
+"""Bilinear attention: cross-attention of the translator's decoder to the encoder's states.
 
     z = W q,   p = softmax over the real i of z . h_i,   c = sum_i p_i h_i,   out = tanh(W_o [q; c] + b)
 
@@ -30,7 +30,7 @@ class Bilinear(nn.Module):
     def forward(self, query: Tensor, memory: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Outputs [B, T, O] and weights [B, T, L]; without T where the queries have none.
 
-        Products over the whole batch, not torch's attention kernel: that one keeps the weights to itself.
+        Products over the whole batch, not torch's attention kernel, which does not return the weights.
         """
         self._check(query, memory, mask)
         single = query.ndim == memory.ndim - 1
@@ -52,7 +52,7 @@ class Bilinear(nn.Module):
         if query.ndim == 2:
             out, weights = self.naive(query.unsqueeze(1), memory, mask)
             return out[:, 0], weights[:, 0]
-        outs, looks = [], []
+        outs, all_weights = [], []
         for row, queries in enumerate(query):
             real = range(memory.shape[1]) if mask is None else mask[row].nonzero().flatten().tolist()
             for q in queries:
@@ -62,8 +62,8 @@ class Bilinear(nn.Module):
                 p = [parts[i] / total if i in parts else z.new_zeros(()) for i in range(memory.shape[1])]
                 c = sum((p[i] * memory[row, i] for i in real), torch.zeros_like(memory[row, 0]))
                 outs.append(torch.tanh(self.output.weight @ torch.cat([q, c]) + self.output.bias))
-                looks.append(torch.stack(p))
-        return torch.stack(outs).view(*query.shape[:2], -1), torch.stack(looks).view(*query.shape[:2], -1)
+                all_weights.append(torch.stack(p))
+        return torch.stack(outs).view(*query.shape[:2], -1), torch.stack(all_weights).view(*query.shape[:2], -1)
 
     def _check(self, query: Tensor, memory: Tensor, mask: Tensor | None) -> None:
         width, depth = self.score.in_features, self.score.out_features

@@ -2,6 +2,9 @@
 
 A forward pass never writes into a buffer, since vmap cannot write into what it maps over. The layer keeps the new
 values; the caller of the network takes them and writes them into one run's buffers, or into those of a stack of runs.
+
+A user's network may do otherwise: rebind a buffer (`self.ema = 0.9 * self.ema + ...`) or change it in place. A change
+in place reaches the buffer by itself, of one run or of a stack. A rebound one is found by comparing the objects.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from torch import Tensor, nn
+
+from tiebreak.errors import TiebreakError
 
 
 class UpdatesBuffers(nn.Module):
@@ -34,3 +39,50 @@ def take_buffer_updates(network: nn.Module) -> dict[str, Tensor]:
         for name, layer in updating_layers(network).items()
         for key, value in layer.take_updates().items()
     }
+
+
+def rebound_buffers(network: nn.Module, before: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The buffers that are another tensor than `before`, its `named_buffers` then, by their full names."""
+    found = {}
+    for name, buffer in network.named_buffers():
+        if name in before and buffer is not before[name]:
+            found[name] = checked_rebound(name, before[name], buffer)
+    return found
+
+
+def checked_rebound(name: str, before: Tensor, after: Tensor) -> Tensor:
+    """The new value of a buffer without its history. Refuses one that has another shape or type."""
+    if after.shape != before.shape or after.dtype != before.dtype:
+        raise TiebreakError(
+            f"the forward pass replaces buffer {name!r} of {_form(before)} by one of {_form(after)}: keep its shape and"
+            " type"
+        )
+    return after.detach()
+
+
+def _form(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
+
+
+class OwnBuffers:
+    """The buffers of one run's network, which stay the same tensors from step to step."""
+
+    def __init__(self, network: nn.Module, buffers: dict[str, Tensor]) -> None:
+        self._places = []
+        for name, buffer in buffers.items():
+            owner, _, own_name = name.rpartition(".")
+            places = network.get_submodule(owner)._buffers
+            if own_name in places:  # parameters that are not trained are no buffers
+                self._places.append((places, own_name, name, buffer))
+
+    def keep(self) -> None:
+        """Copy the value of every rebound buffer into the run's own, put that back, and forget all history."""
+        for places, own_name, name, buffer in self._places:
+            now = places[own_name]
+            if now is not buffer:
+                if now is None:
+                    raise TiebreakError(f"the forward pass sets buffer {name!r} to None")
+                places[own_name] = buffer
+                buffer.detach_().copy_(checked_rebound(name, buffer, now))
+            elif buffer.requires_grad:
+                buffer.detach_()

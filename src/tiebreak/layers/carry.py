@@ -36,7 +36,7 @@ class Carry(UpdatesBuffers):
         return self.state.unsqueeze(-3).expand(*lead, windows, streams, hidden).flatten(-3, -2)
 
     def leave(self, state: Tensor) -> None:
-        """Leave the state [..., B * S, H] after B windows: the last one's goes on."""
+        """Note the state [..., B * S, H] after B windows, for `take_updates`: that of the last window."""
         self._update = state[..., -self.state.shape[-2] :, :].detach()
 
     def take_updates(self) -> dict[str, Tensor]:
@@ -46,14 +46,14 @@ class Carry(UpdatesBuffers):
 
 
 def carried(network: nn.Module) -> list[str]:
-    """The full names of the buffers that a network carries along."""
+    """The full names of the buffers that hold carried states."""
     layers = {name: layer for name, layer in network.named_modules() if isinstance(layer, Carry)}
     return [f"{name}.state" if name else "state" for name in layers]
 
 
 @contextmanager
 def from_zeros(network: nn.Module) -> Iterator[None]:
-    """Carry from zeros inside, and have the states of before again afterwards."""
+    """Set the carried states to zero inside the block, and restore them afterwards."""
     states = [network.get_buffer(name) for name in carried(network)]
     before = [state.clone() for state in states]
     for state in states:
@@ -66,6 +66,6 @@ def from_zeros(network: nn.Module) -> Iterator[None]:
 
 
 def carry_on(network: nn.Module) -> None:
-    """Let the next window start where the last one ended."""
+    """Write the new states into the buffers, so that the next window starts from them."""
     for name, value in take_buffer_updates(network).items():
         network.get_buffer(name).copy_(value)

@@ -1,10 +1,11 @@
-"""Dropout whose mask is a function of (run key, step, layer, element), never of a generator's history.
+"""Dropout whose mask is a function of (run key, step, layer, call, element), never of a generator's history.
 
-    y_i = x_i * keep_i / (1 - r),   keep_i = [ stir(key_{step,layer} xor mix(i)) >= 2^32 r - 2^31 ]
+    y_i = x_i * keep_i / (1 - r),   keep_i = [ stir(key_{step,layer,call} xor mix(i)) >= 2^32 r - 2^31 ]
 
 x input of any shape, r rate, i the element's flat index, mix a signed 32-bit finaliser, stir its inner half: enough for
 the high bits that the comparison looks at, since mix(i) and the keys are well mixed already. The same mask comes out
-alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers.
+alone, under vmap, inside a CUDA graph and after a resume, which no generator-based dropout offers. A layer that is
+called several times in one pass draws a new mask each time; whoever starts a pass resets the counters of its calls.
 Unlike `nn.Dropout`, the rate is a tensor (it can be tuned per run) and the key must be set before each step.
 Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functions" (lowbias32), public domain.
 """
@@ -62,32 +63,70 @@ def hashed(count: int, key: Tensor) -> Tensor:
 
 def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
     """Zero a share `rate` of x and scale the rest by 1/(1-rate); `key` is one entry of `step_keys`."""
+    return x * mask(x, rate, key)
+
+
+def mask(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
+    """0 or 1/(1-rate) for every element of x. A rate of 1 gives zeros: 0 / 0 would be NaN."""
     keep = hashed(x.numel(), key) >= rate * 2.0**32 - 2.0**31
-    return x * (keep / (1 - rate)).view(x.shape)
+    return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(x.shape)
 
 
 class Keyed(nn.Module):
     """A layer that draws random numbers. Its key is a buffer, so that one run sets it and a cohort stacks it."""
 
     key: Tensor
+    calls = 0  # in this pass
 
     def __init__(self) -> None:
         super().__init__()
+        self.add_key()
+
+    def add_key(self) -> None:
+        """Register the key."""
         self.register_buffer("key", torch.zeros((), dtype=torch.int32), persistent=False)
+
+    def next_key(self) -> Tensor:
+        """The key of the next call in this pass; the first call's is the layer's own."""
+        own = self.__dict__  # `nn.Module.__setattr__` takes ten times as long
+        call = own.get("calls", 0)
+        own["calls"] = call + 1
+        if torch._C._current_graph_task_id() != -1:  # backward: torch.utils.checkpoint repeats a part of the forward
+            if call != 1:
+                raise TiebreakError(
+                    "dropout is called several times in a pass and repeated by torch.utils.checkpoint, which cannot"
+                    " tell the calls apart; use one nn.Dropout for each place, or leave out the checkpoint"
+                )
+            call, own["calls"] = 0, 1
+        return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
 
 
 class Dropout(Keyed):
     """The layer. Its rate is a buffer for the same reason."""
 
     rate: Tensor
+    inplace = False  # as in `nn.Dropout`: change the input itself
 
     def __init__(self, rate: float) -> None:
         super().__init__()
+        self.add_rate(rate)
+
+    def add_rate(self, rate: float) -> None:
+        """Register the rate."""
         self.register_buffer("rate", torch.tensor(rate), persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """x with dropout in training mode, x itself in evaluation mode."""
-        return drop(x, self.rate, self.key) if self.training else x
+        if not self.training:
+            return x
+        scales = mask(x, self.rate, self.next_key())
+        return x.mul_(scales) if self.inplace else x * scales
+
+
+def restart_calls(network: nn.Module) -> None:
+    """Let every layer that draws begin with its first call: the forward pass that follows is a new one."""
+    for layer in keyed(network).values():
+        layer.calls = 0
 
 
 def keyed(module: nn.Module) -> dict[str, Keyed]:
@@ -101,13 +140,19 @@ def dropouts(module: nn.Module) -> list[Dropout]:
 
 
 def swap_dropout(network: nn.Module) -> None:
-    """Replace every `nn.Dropout` by ours, in place. Its relatives draw from the global generator and are refused."""
+    """Turn every `nn.Dropout` into ours. Its relatives draw from the global generator and are refused.
+
+    The objects stay the same, so that a layer with several names, in a list or with hooks is still one layer.
+    """
     for name, layer in list(network.named_modules()):
-        for child_name, child in list(layer.named_children()):
-            if type(child) is nn.Dropout:
-                setattr(layer, child_name, Dropout(child.p))
-            elif isinstance(child, nn.modules.dropout._DropoutNd):
-                where = f"{name}.{child_name}" if name else child_name
-                raise TiebreakError(
-                    f"{where} is an nn.{type(child).__name__}, whose masks cannot be repeated; use nn.Dropout"
-                )
+        if type(layer) is nn.Dropout:
+            rate = layer.p
+            layer.__class__ = Dropout  # type: ignore[assignment]
+            assert isinstance(layer, Dropout)
+            layer.add_key()
+            layer.add_rate(rate)
+        elif isinstance(layer, nn.modules.dropout._DropoutNd):
+            raise TiebreakError(
+                f"{name or 'the network'} is an nn.{type(layer).__name__}, whose masks cannot be repeated; use"
+                " nn.Dropout"
+            )

@@ -7,8 +7,8 @@
 A [n, n] the adjacency of an undirected graph without loops, Ã = A + I with self-loops and A without, d_i = sum_j Ã_ij,
 D̃ = diag(d); X [n, F] features. A node without neighbours has the row e_i with self-loops and a row of zeros without.
 
-Only `row` has rows that sum to one. R4 says so of `symmetric`, whose rows sum to sum_j Ã_ij / sqrt(d_i d_j): one for
-all of them if and only if every connected part of the graph is regular. On the path 0 - 1 - 2 with self-loops
+Only `row` has rows that sum to one. Report R4 says so of `symmetric`, whose rows sum to sum_j Ã_ij / sqrt(d_i d_j): one
+for all of them if and only if every connected part of the graph is regular. On the path 0 - 1 - 2 with self-loops
 (d = 2, 3, 2) they sum to 1/2 + 1/√6 = 0.908, 1/3 + 2/√6 = 1.150 and 0.908. What `symmetric` does have: it is symmetric,
 and similar to `row` (it is D̃^{1/2} Â_row D̃^{-1/2}), so that its eigenvalues are real and lie in [-1, 1], and many
 layers do not blow up.

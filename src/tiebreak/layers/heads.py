@@ -6,10 +6,10 @@ x [B, Lq, d] queries, m [B, Lk, e] the memory (x itself unless given), Wq [d, d]
 owns the rows i D to (i + 1) D - 1 of the first three, D = d / h. So the number of heads changes neither the parameters
 (3 d^2 for h = 1 and for any h, without output projection and biases) nor the multiply-adds, d^2 per element for each
 projection and Lq Lk d for each of the two products of attention: only that h softmaxes of Lq x Lk are taken, not one.
-A bias of the keys adds one number to all the scores of a query, which softmax does not see: `bias="not-keys"` drops it.
+A bias of the keys adds one number to all the scores of a query, which softmax cancels: `bias="not-keys"` drops it.
 
 With `kind="taylor"` the weights are those of `tiebreak.layers.taylor`, linear in length. Weights start as those of
-`nn.Linear`; with them copied, this is `nn.MultiheadAttention`, whose masks mean the opposite: here True may look.
+`nn.Linear`; with them copied, this is `nn.MultiheadAttention`, whose masks mean the opposite: here True allows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from tiebreak.layers.attention import attend, attend_naive
 KINDS = ("softmax", "taylor")
 
 
-class Memory(NamedTuple):
-    """Projected keys and values [B, h, Lk, D]: what a decoder keeps instead of projecting it at every step."""
+class KeyValues(NamedTuple):
+    """Projected keys and values [B, h, Lk, D], which a decoder caches instead of projecting them at every step."""
 
     keys: Tensor
     values: Tensor
@@ -36,7 +36,7 @@ class Memory(NamedTuple):
 class MultiHead(nn.Module):
     """The layer. `width` is d, `memory_width` is e (d unless given); `terms` are those of kind "taylor".
 
-    Everywhere `real` [B, Lk] says which keys are not padding, and `mask` who may look at whom: [Lq, Lk] or
+    Everywhere `real` [B, Lk] says which keys are not padding, and `mask` which pairs are allowed: [Lq, Lk] or
     [B, Lq, Lk] for all heads alike, [B, h, Lq, Lk] for each its own.
     """
 
@@ -72,20 +72,20 @@ class MultiHead(nn.Module):
         real: Tensor | None = None,
         mask: Tensor | None = None,
     ) -> Tensor:
-        """x [B, Lq, d] to y [B, Lq, d]. A query that may look at nothing gets a context of zeros."""
+        """x [B, Lq, d] to y [B, Lq, d]. A query without an allowed key gets a context of zeros."""
         memory = x if memory is None else memory
         _check(x, self.width, "the queries")
         _check(memory, self.memory_width, "the memory")
-        return self.recall(x, self.remember(memory), causal=causal, real=real, mask=mask)
+        return self.attend_to(x, self.project_memory(memory), causal=causal, real=real, mask=mask)
 
-    def remember(self, memory: Tensor) -> Memory:
-        """The keys and values of a memory [B, Lk, e], to be looked up by `recall` as often as needed."""
-        return Memory(self._split(self.key(memory)), self._split(self.value(memory)))
+    def project_memory(self, memory: Tensor) -> KeyValues:
+        """The keys and values of a memory [B, Lk, e], for any number of calls of `attend_to`."""
+        return KeyValues(self._split(self.key(memory)), self._split(self.value(memory)))
 
-    def recall(
+    def attend_to(
         self,
         x: Tensor,
-        memory: Memory,
+        memory: KeyValues,
         *,
         causal: bool = False,
         real: Tensor | None = None,
@@ -113,7 +113,7 @@ class MultiHead(nn.Module):
             return self._join(taylor.attend(q, k, v, terms=self.terms, causal=causal, mask=padding))
         return self._join(attend(q, k, v, mask=_pairs(mask, real, x.ndim), causal=causal))
 
-    def step(self, x: Tensor, past: Memory | None = None, *, real: Tensor | None = None) -> tuple[Tensor, Memory]:
+    def step(self, x: Tensor, past: KeyValues | None = None, *, real: Tensor | None = None) -> tuple[Tensor, KeyValues]:
         """Causal self-attention continued: T new elements x [B, T, d] after a past of P, and the past that follows.
 
         `real` [B, P + T] covers the past too. Taylor attention goes one element at a time after the first call here,
@@ -121,16 +121,16 @@ class MultiHead(nn.Module):
         """
         _check(x, self.width, "the queries")
         if past is None:
-            now = self.remember(x)
-            return self.recall(x, now, causal=True, real=real), now
-        now = Memory(*(torch.cat(pair, dim=-2) for pair in zip(past, self.remember(x), strict=True)))
+            now = self.project_memory(x)
+            return self.attend_to(x, now, causal=True, real=real), now
+        now = KeyValues(*(torch.cat(pair, dim=-2) for pair in zip(past, self.project_memory(x), strict=True)))
         new, total = x.shape[-2], now.keys.shape[-2]
         if new == 1:
-            return self.recall(x, now, real=real), now
+            return self.attend_to(x, now, real=real), now
         if self.kind == "taylor":
             raise TiebreakError(f"Taylor attention continues one element at a time, not {new}")
-        look = torch.ones(new, total, dtype=torch.bool, device=x.device).tril(total - new)
-        return self.recall(x, now, real=real, mask=look), now
+        allowed = torch.ones(new, total, dtype=torch.bool, device=x.device).tril(total - new)
+        return self.attend_to(x, now, real=real, mask=allowed), now
 
     def _split(self, x: Tensor) -> Tensor:
         """[B, L, d] to [B, h, L, D]."""

@@ -4,8 +4,8 @@
 
 x [B, T, I] inputs, h [B, H] state; B batch, T time, I inputs, H hidden. The plain form projects the inputs of all steps
 in one product and leaves only W_hh h to the loop over time. Torch's kernels have no vmap rule, so `plain` says which
-form a layer takes: explicitly, because a layer cannot see who calls it. Parameters, their names and initial values are
-those of `nn.RNN` with batch_first, whose subclass this is: that keeps them in the one block which cuDNN wants.
+form a layer takes: explicitly, because a layer cannot tell whether it is vmapped. Parameters, their names and initial
+values are those of `nn.RNN` with batch_first, whose subclass this is: so they are in the one block cuDNN needs.
 
 Rows may end early: past `lengths` the state stands still and the outputs are 0, which is what packing computes. The
 backward direction walks from T - 1 down, so standing still also makes it start at a row's last real element.

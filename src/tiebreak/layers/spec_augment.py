@@ -29,7 +29,7 @@ class SpecAugment(Keyed):
         """features [B, L, M], masked in training mode; `frames` [B]: how many of each row are sound."""
         if not self.training:
             return features
-        return spec_augment(features, uniforms(self.key, len(features), self.stretches), frames)
+        return spec_augment(features, uniforms(self.next_key(), len(features), self.stretches), frames)
 
 
 def uniforms(key: Tensor, rows: int, stretches: int) -> Tensor:

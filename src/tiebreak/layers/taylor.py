@@ -10,12 +10,14 @@ ones: half as many at terms = 3. Time O(L M Dv) in place of O(L^2 (D + Dv)); a c
 Only an odd number of terms keeps every weight positive (terms = 3: at least 1/2, so nothing is added to the
 normaliser); an even one warns. At terms = 3 a weight is 8 % too small at s q.k = 1 and 58 % at 3: keep the scale.
 A mask is boolean over the keys, [..., Lk], True where a key may be looked at; a query that may look at nothing gets
-zeros. Sums are kept in float32 at least, whatever the inputs (`taylor_forms.wide`).
+zeros. Sums are kept in float32 at least, whatever the inputs (`taylor_forms.wide`), and in float64 where q and k are
+so long that float32 would show (`taylor_rounding`). A traced step cannot choose: it gives NaN where it would be wrong.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from math import comb, factorial, prod
 
 import torch
@@ -23,6 +25,7 @@ from torch import Tensor
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
+from tiebreak.layers.taylor_rounding import FAR, LIMIT, bound, least
 from tiebreak.system import total_memory
 
 FORMS = ("auto", "naive", "parallel", "chunked", "recurrent")
@@ -93,6 +96,11 @@ def attend(
         form = "naive"
     kept = wide(q.dtype) if form == "naive" else kept
     how = How(terms, q.shape[-1] ** -0.5 if scale is None else scale, causal, chunk, kept)
+    guarded = form != "naive" and terms % 2 == 1
+    traced = torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0 or q.is_meta
+    if guarded and not traced:
+        how = replace(how, kept=_kept_for(q, k, how))
+    far = bound(q, k, how) >= FAR if guarded and traced else None
     may = None if mask is None else mask.expand(*lead, k.shape[-2])
     if prod(lead) == 1:  # products of plain matrices take two thirds of the time of batches of one
         q, k, v = (each.reshape(each.shape[-2:]) for each in (q, k, v))
@@ -106,7 +114,21 @@ def attend(
         out = torch.cat([result for _, result, _ in scan(q, k, v, may, how)], dim=-2).to(v.dtype)
     else:
         out = Scan.apply(q, k, v, may, how)[0]  # type: ignore[no-untyped-call]
+    if far is not None:
+        out = torch.where(far, torch.nan, out)
     return out.view(*lead, *out.shape[-2:])
+
+
+def _kept_for(q: Tensor, k: Tensor, how: How) -> torch.dtype:
+    """The type that the sums of these queries and keys need."""
+    if float(bound(q, k, how)) < LIMIT:
+        return how.kept
+    if float(far := bound(q, k, how, torch.float64)) >= FAR:
+        raise TiebreakError(
+            f"q and k are so long that rounding in float64 takes Taylor attention with {how.terms} terms"
+            f' {float(far):.2g} of a value away: normalise q and k, use a smaller scale, or form="naive"'
+        )
+    return torch.float64
 
 
 def init_state(
@@ -138,7 +160,8 @@ def step(
 ) -> tuple[Tensor, Tensor]:
     """One token: q, k [..., D], v [..., Dv], mask [...] (may it be looked at?) -> result [..., Dv] and the new state.
 
-    S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed.
+    S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. The normaliser is at least what
+    the number of keys allows: rounding may take it below, even to 0, for long q and k (`taylor_rounding`).
     """
     _check_terms(terms)
     _check_floating(q=q, k=k, v=v)
@@ -156,15 +179,16 @@ def step(
     state = state + monomials(k, terms, table) * values
     queries = q.to(kept).unsqueeze(-1) * (d**-0.5 if scale is None else scale)
     sums = monomials(queries, terms, table).mT @ (state * table.weight.to(kept))
-    unseeing = (
-        None if mask is None else state[..., :1, -1:] == 0
-    )  # the monomial 1 times the ones: how many keys were seen
+    count = state[..., :1, -1:]  # the monomial 1 times the ones: how many keys were seen
+    if terms % 2 == 1:
+        sums = torch.cat([sums[..., :-1], torch.maximum(sums[..., -1:], count * least(terms))], dim=-1)
+    unseeing = None if mask is None else count == 0
     return divide(sums, unseeing)[0].squeeze(-2).to(q.dtype), state
 
 
 def _recurrent(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: How) -> Tensor:
     state = init_state(
-        q.shape[-1], v.shape[-1], lead=tuple(q.shape[:-2]), terms=how.terms, dtype=q.dtype, device=q.device
+        q.shape[-1], v.shape[-1], lead=tuple(q.shape[:-2]), terms=how.terms, dtype=how.kept, device=q.device
     )
     results = []
     for t in range(q.shape[-2]):

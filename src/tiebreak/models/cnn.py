@@ -56,7 +56,7 @@ class CnnPool(Cnn):
 
 
 class CnnPoolUnpadded(Cnn):
-    """CnnPool without the padding of the first convolution, as R2 built it by mistake. 168,572 parameters."""
+    """CnnPool without the padding of the first convolution, as report R2 built it by mistake. 168,572 parameters."""
 
     first_padding, pool = 0, 2
 
@@ -76,7 +76,7 @@ class CnnStrided(Cnn):
 
 
 class CnnKuzushiji(Cnn):
-    """R3's network for Kuzushiji-MNIST: a 5x5 filter first, 600 hidden units. 420,906 parameters with 10 classes."""
+    """The network of report R3 for Kuzushiji-MNIST: a 5x5 filter first, 600 hidden units. 420,906 parameters."""
 
     first_kernel, first_padding, pool = 5, 2, 2
     hidden, dropout_rate = 600, 0.3

@@ -1,8 +1,8 @@
 """Decoding: from a model that predicts the next token to whole sentences.
 
 Greedy: y_t = argmax_v p(v | y_1 .. y_{t-1}), until `end`. All sentences of a batch take the same number of steps, and a
-mask remembers which have ended. A network alone stops when all have; runs together take every step, since nothing may
-ask a tensor whether to go on where runs are mapped and traced. What is returned is the same either way.
+mask marks those that have ended. A network alone stops when all have; runs together take every step, since control flow
+cannot depend on values under vmap and tracing. The result is the same either way.
 
 Beam: of each sentence the `width` best hypotheses are kept, where greedy keeps one. The score of a hypothesis is
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +13,14 @@ from torch import Tensor, nn
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
+from tiebreak.layers.functional_dropout import key_functions
+from tiebreak.layers.global_generators import seeded
+from tiebreak.models.user_network_checks import check_network
 from tiebreak.study.registry import Scalar
 
 PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabulary of sentences
+
+_CALLS_FUNCTIONS: dict[tuple[Any, ...], bool] = {}  # the users' networks that passed the checks in this process
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,65 +156,55 @@ class Design:
     text_hash: str = ""  # of the user's file that the design comes from
 
     def network(self, shape: Shape, options: Mapping[str, Scalar], key: int) -> nn.Module:
-        """A freshly initialised network. Constructors draw from the global generator: it is forked and keyed."""
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(key)
-            network = self.build(shape, **options) if not self.text_hash else self._build_user_design(shape, options)
-        if self.text_hash:
+        """A freshly initialised network. Constructors draw from the global generators: they are seeded with the key."""
+        if not self.text_hash:
+            with seeded(key):
+                return self.build(shape, **options)
+        checked = self.text_hash, self.name, shape, tuple(sorted(options.items()))
+        try:
+            network = self._user_network(shape, options, key)
+            if checked not in _CALLS_FUNCTIONS:
+                example = shape.inputs(1 if isinstance(shape, Words) else 2)  # a window of words is a batch in itself
+                _CALLS_FUNCTIONS[checked] = check_network(partial(self._user_network, shape, options), example)
+        except TiebreakError as error:
+            raise TiebreakError(f"design {self.name!r}: {error}") from error.__cause__
+        if _CALLS_FUNCTIONS[checked]:
+            key_functions(network)
+        return network
+
+    def _user_network(self, shape: Shape, options: Mapping[str, Scalar], key: int) -> nn.Module:
+        # Torch's fast path of attention in evaluation has no rule for vmap.
+        torch.backends.mha.set_fastpath_enabled(False)
+        with seeded(key):
+            network = self._build_user_design(shape, options)
+            check_output(network, shape)  # lazy layers draw their parameters here
             swap_dropout(network)
             swap_batchnorm(network)
-            check_output(self.name, network, shape)
         return network
 
     def _build_user_design(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:
         try:
             network = self.build(shape, **options)
         except Exception as error:  # the design may raise anything
-            raise TiebreakError(
-                f"design {self.name!r}: {type(error).__name__}: {' '.join(str(error).split())}"
-            ) from error
+            raise TiebreakError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
         if not isinstance(network, nn.Module):
-            raise TiebreakError(f"design {self.name!r}: should build an nn.Module, not {type(network).__name__}")
+            raise TiebreakError(f"should build an nn.Module, not {type(network).__name__}")
         return network
 
-    def source(self) -> str:
-        """A hash of the code that defines the design: its class and base classes, without comments and docstrings.
 
-        For a user's design it is the hash of the whole file, since anything in it may matter.
-        """
-        if self.text_hash:
-            return self.text_hash
-        parts: tuple[Any, ...] = inspect.getmro(self.build) if inspect.isclass(self.build) else (self.build,)
-        own = [part for part in parts if not part.__module__.startswith(("torch", "builtins", "typing"))]
-        return hashlib.sha256("\n".join(_code(part) for part in own).encode()).hexdigest()[:20]
-
-
-def check_output(name: str, network: nn.Module, shape: Shape) -> None:
+def check_output(network: nn.Module, shape: Shape) -> None:
     """Refuse a user's network that is not of its family, with what it gave and what it should have given."""
-    if not any(parameter.requires_grad for parameter in network.parameters()):
-        raise TiebreakError(f"design {name!r}: has no parameters to train")
     mode = network.training
-    with torch.no_grad():
-        logits = network.eval()(*shape.inputs(2))
+    try:
+        with torch.no_grad():
+            logits = network.eval()(*shape.inputs(2))
+    except Exception as error:  # the design may raise anything
+        raise TiebreakError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
     network.train(mode)
+    if not any(parameter.requires_grad for parameter in network.parameters()):
+        raise TiebreakError("has no parameters to train")
+    if isinstance(logits, Tensor) and not logits.is_floating_point():
+        raise TiebreakError(f"gave numbers of type {logits.dtype}, logits should be real numbers")
     found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
     if found != shape.output(2):
-        raise TiebreakError(
-            f"design {name!r}: gave {found} for 2 examples, should give logits of shape {shape.output(2)}"
-        )
-
-
-def _code(part: Any) -> str:
-    tree = ast.parse(textwrap.dedent(inspect.getsource(part)))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:] or [ast.Pass()]
-    return _written(tree)
-
-
-def _written(part: object) -> str:
-    """A syntax tree as text, the same for every version of Python: later ones have more fields, mostly empty."""
-    if isinstance(part, ast.AST):
-        fields = [(name, value) for name, value in ast.iter_fields(part) if value is not None and value != []]
-        return f"{type(part).__name__}({', '.join(f'{name}={_written(value)}' for name, value in fields)})"
-    return f"[{', '.join(map(_written, part))}]" if isinstance(part, list) else repr(part)
+        raise TiebreakError(f"gave {found} for 2 examples, should give logits of shape {shape.output(2)}")

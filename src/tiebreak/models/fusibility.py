@@ -18,13 +18,17 @@ REASONS = {  # a part of torch's message: what we tell the user
     "aten::lstm": "it uses nn.LSTM, which torch cannot map over runs; use tiebreak.layers.lstm.Lstm",
     "aten::rnn_": "it uses nn.RNN, which torch cannot map over runs; use tiebreak.layers.rnn.Rnn",
     "aten::gru": "it uses nn.GRU, which torch cannot map over runs",
+    "support the deepcopy protocol": "it keeps results of a forward pass, which cannot be copied",
     "random operation": "it draws random numbers from torch's generator, which no run could repeat; use nn.Dropout",
 }
 
 
 def fusion_obstacle(network: nn.Module, shape: Shape) -> str:
     """The reason why two runs of the network cannot be fused, in one line; empty when they can. Trains nothing."""
-    copies = [copy.deepcopy(network).train() for _ in range(2)]
+    try:
+        copies = [copy.deepcopy(network).train() for _ in range(2)]
+    except Exception as error:  # the design may hold anything
+        return explain_error(error)
     for each in copies:
         use_plain_cells(each, True)
     params, buffers = stack_module_state(copies)

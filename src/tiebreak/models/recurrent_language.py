@@ -1,6 +1,6 @@
 """Recurrent language models: each word updates the state, and the state predicts the next word.
 
-    rnn     h_t = f(h_{t-1} H + e(x_t) I + b_1),  logits = h_t U + b_2          f sigmoid (R4) or tanh
+    rnn     h_t = f(h_{t-1} H + e(x_t) I + b_1),  logits = h_t U + b_2          f sigmoid (report R4) or tanh
     lstm    e(x_t), LSTM, ..., LSTM, logits = y_t U + b
 
 x_t words of a vocabulary V, e their embeddings L [|V|, d]; H [D, D], I [d, D], U [D, |V|]. Dropout on embeddings and on
@@ -10,9 +10,9 @@ h H only. Parameters of the first: |V| (d + D + 1) + D (D + d + 1), which is 8,0
 words, and 86,619,920 at 2048 and 4096.
 
 H, I, U and both biases of the first are drawn as Glorot and Bengio (2010) do, a bias as if a matrix of one row (b of D
-numbers from +-sqrt(6 / (1 + D))), embeddings from N(0, 1): as R4 says. The LSTM is that of Zaremba et al. (2014),
-whose small one has 200, 200, two layers and no dropout, and whose medium one has 650, 650 and dropout 0.5. With `tied`
-U is L again (Press and Wolf 2017).
+numbers from +-sqrt(6 / (1 + D))), embeddings from N(0, 1): as report R4 says. The LSTM is that of Zaremba et al.
+(2014), whose small one has 200, 200, two layers and no dropout, and whose medium one has 650, 650 and dropout 0.5. With
+`tied` U is L again (Press and Wolf 2017).
 """
 
 from __future__ import annotations

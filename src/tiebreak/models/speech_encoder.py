@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tiebreak.layers.heads import Memory, MultiHead
+from tiebreak.layers.heads import KeyValues, MultiHead
 from tiebreak.layers.spec_augment import SpecAugment
 
 BLOCKS, HEADS, TAPS = 2, 2, 3
@@ -65,14 +65,14 @@ class Block(nn.Module):
         self.norm_hidden = nn.LayerNorm(width)
         self.hidden, self.output = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
 
-    def forward(self, x: Tensor, memory: Memory | None = None, *, real: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, memory: KeyValues | None = None, *, real: Tensor | None = None) -> Tensor:
         """x [B, L, w] to the same shape; `real` says which keys are not padding."""
         queries = self.norm(x)
-        memory = self.attention.remember(queries) if memory is None else memory
-        x = x + self.attention.recall(queries, memory, real=real)
+        memory = self.attention.project_memory(queries) if memory is None else memory
+        x = x + self.attention.attend_to(queries, memory, real=real)
         return x + self.output(F.gelu(self.hidden(self.norm_hidden(x))))  # type: ignore[no-any-return]
 
-    def weights(self, x: Tensor, memory: Memory, *, real: Tensor | None = None) -> Tensor:
+    def weights(self, x: Tensor, memory: KeyValues, *, real: Tensor | None = None) -> Tensor:
         """The attention weights of each query over the keys, the mean over heads: [B, L, S]."""
         layer = self.attention
         queries = layer._split(layer.query(self.norm(x)))

@@ -1,7 +1,7 @@
 """A small transformer as translator, about as large as the LSTM with attention: two layers on either side.
 
     encoder   x + A(N x), x + M(N x), twice, then N          A attention, M two linear layers with GELU, N LayerNorm
-    decoder   y + A(N y) looking back only, y + A(N y, memory), y + M(N y), twice, then N, and E y + b
+    decoder   y + A(N y) causal, y + A(N y, memory), y + M(N y), twice, then N, and E y + b
 
 E is the decoder's embedding again. Positions are added as sinusoids. Dropout after each embedding, A and M. Width 80, 4
 heads, hidden 160: 265,794 parameters at 34 symbols each. Source: Vaswani et al., "Attention is all you need" (2017),
@@ -18,11 +18,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tiebreak.layers.dropout import Dropout
-from tiebreak.layers.heads import Memory, MultiHead
+from tiebreak.layers.heads import KeyValues, MultiHead
 from tiebreak.models.design import PADDING, Sentences
 
 LAYERS, HEADS, DROPOUT = 2, 4, 0.1
-State = tuple[Tensor, list[Memory], list[Memory]]  # real [B, S]; of each layer the source, and what was written
+# real [B, S]; for each decoder layer the keys and values of the source, and those of the target so far
+State = tuple[Tensor, list[KeyValues], list[KeyValues]]
 
 
 class TranslatorTransformer(nn.Module):
@@ -53,29 +54,29 @@ class TranslatorTransformer(nn.Module):
         real = source != PADDING
         x = self.dropout_source(self._embed(self.source, source, 0))
         for block in self.encoder:
-            x = cast(Block, block).look_around(x, real)
+            x = cast(Block, block).encode_layer(x, real)
         x = self.norm_source(x)
-        return real, [cast(Block, block).remember(x) for block in self.decoder], self._nothing(x)
+        return real, [cast(Block, block).project_memory(x) for block in self.decoder], self._empty_caches(x)
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
         """Logits [B, targets] for the symbol after `token` [B], and the next state."""
         real, memories, pasts = state
         place = pasts[0].keys.shape[-2]
         y = self.dropout_target(self._embed(self.target, token[:, None], place))
-        now: list[Memory] = []
+        now: list[KeyValues] = []
         for block, memory, past in zip(self.decoder, memories, pasts, strict=True):
             y, after = block(y, past, memory=memory, real=real)
             now.append(after)
         return F.linear(self.norm_target(y[:, 0]), self.target.weight, self.bias), (real, memories, now)
 
     def attention_weights(self, source: Tensor, target: Tensor) -> Tensor | None:
-        """None: every layer and head looks elsewhere, and there is no one map of all."""
+        """None: layers and heads have different weights, and no single map represents them."""
         return None
 
-    def _nothing(self, x: Tensor) -> list[Memory]:
-        """Of each layer, the memory of an empty sentence: a state is made of tensors from the beginning."""
+    def _empty_caches(self, x: Tensor) -> list[KeyValues]:
+        """For each layer, keys and values of length 0: a state consists of tensors from the beginning."""
         empty = x.new_zeros(len(x), HEADS, 0, x.shape[-1] // HEADS)
-        return [Memory(empty, empty)] * LAYERS
+        return [KeyValues(empty, empty)] * LAYERS
 
     def _embed(self, table: nn.Embedding, symbols: Tensor, first: int) -> Tensor:
         width = table.embedding_dim
@@ -84,7 +85,7 @@ class TranslatorTransformer(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: looking around or back, at the source, and two linear layers; each after a norm and added."""
+    """One layer: self-attention, cross-attention (decoder only) and two linear layers, each with a norm and a skip."""
 
     def __init__(self, width: int, *, cross: bool) -> None:
         super().__init__()
@@ -96,26 +97,28 @@ class Block(nn.Module):
         self.dropout_own, self.dropout_hidden = Dropout(DROPOUT), Dropout(DROPOUT)
         self.dropout_cross = Dropout(DROPOUT) if cross else None
 
-    def look_around(self, x: Tensor, real: Tensor) -> Tensor:
-        """The encoder's layer."""
-        return self._think(x + self.dropout_own(self.own(self.norm(x), real=real)))
+    def encode_layer(self, x: Tensor, real: Tensor) -> Tensor:
+        """An encoder layer."""
+        return self._feed_forward(x + self.dropout_own(self.own(self.norm(x), real=real)))
 
-    def remember(self, source: Tensor) -> Memory:
-        """Keys and values of what was read, for the decoder's look at it."""
+    def project_memory(self, source: Tensor) -> KeyValues:
+        """Keys and values of the encoded source, for cross-attention."""
         assert self.cross is not None
-        return self.cross.remember(source)
+        return self.cross.project_memory(source)
 
-    def forward(self, y: Tensor, past: Memory | None, *, memory: Memory, real: Tensor) -> tuple[Tensor, Memory]:
-        """The decoder's: new elements [B, T, w] after a past, and the past that follows."""
+    def forward(
+        self, y: Tensor, past: KeyValues | None, *, memory: KeyValues, real: Tensor
+    ) -> tuple[Tensor, KeyValues]:
+        """A decoder layer: outputs for new elements [B, T, w] after `past`, and keys and values that include them."""
         assert self.cross is not None
         assert self.norm_cross is not None
         assert self.dropout_cross is not None
-        looked, now = self.own.step(self.norm(y), past)
-        y = y + self.dropout_own(looked)
-        y = y + self.dropout_cross(self.cross.recall(self.norm_cross(y), memory, real=real))
-        return self._think(y), now
+        attended, now = self.own.step(self.norm(y), past)
+        y = y + self.dropout_own(attended)
+        y = y + self.dropout_cross(self.cross.attend_to(self.norm_cross(y), memory, real=real))
+        return self._feed_forward(y), now
 
-    def _think(self, x: Tensor) -> Tensor:
+    def _feed_forward(self, x: Tensor) -> Tensor:
         return x + self.dropout_hidden(self.output(F.gelu(self.hidden(self.norm_hidden(x)))))  # type: ignore[no-any-return]
 
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tiebreak.data import families
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import TiebreakError, explain_design_errors
+from tiebreak.plan.code_identity import Sources
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
     PLAN_FILE,
@@ -35,10 +36,10 @@ from tiebreak.study.schema import Arm, Study
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
 
 
-def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
-    """The folder's plan if it still belongs to this study, code and data; a new one otherwise."""
+def find_plan(study: Study, folder: Path | None, data_dir: Path | None) -> Plan:
+    """The folder's plan if it still belongs to this study, code and data; a new one otherwise (or without a folder)."""
     inputs = plan_inputs(study, data_dir)
-    if (folder / PLAN_FILE).is_file():
+    if folder is not None and (folder / PLAN_FILE).is_file():
         try:
             stored = Plan.read(folder)
         except TiebreakError:
@@ -50,7 +51,10 @@ def find_plan(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
 def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
-    own = file_hash(Path(study.designs_from)) if study.designs_from is not None else ""
+    own: list[str] = []
+    if study.designs_from is not None:
+        path = Path(study.designs_from)
+        own = [file_hash(each) for each in (path, *Sources().helper_files(path))]
     return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study, data_dir)])
 
 
@@ -77,11 +81,12 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     front_end = getattr(task, "front_end", None)  # and this
     runs: dict[str, Run] = {}
-    arms, ignoring = [], {}
+    arms, ignoring, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
-        planned, own, uses_input = _plan_arm(study, arm, data.checksum, shape, known)
+        source = _run_source(study, arm, sources)
+        planned, own, uses_input = _plan_arm(study, arm, source, data.checksum, shape, known)
         arms.append(planned)
         if not uses_input:
             ignoring[arm.design] = f"{arm.design}: its output does not depend on its input; check its forward method"
@@ -117,7 +122,6 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
 class NetworkFacts:
     """What a plan says of a network: the same for all arms with its design, options and shape."""
 
-    source: str  # hash of the design's source
     parameters: int
     flops: int | None
     cannot_fuse: str
@@ -130,19 +134,31 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
     from tiebreak.models.fusibility import fusion_obstacle
     from tiebreak.models.input_sensitivity import ignores_input
 
+    own = arm.design not in registry.DESIGNS
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
-    network = design.network(shape, build, 0)
-    return NetworkFacts(
-        source=design.source(),
-        parameters=measure.parameters(network),
-        flops=measure.forward_flops(network, shape),
-        cannot_fuse=fusion_obstacle(network, shape),
-        uses_input=arm.design in registry.DESIGNS or not ignores_input(network, shape),
-    )
+    with explain_design_errors(arm.design, study.designs_from if own else None):
+        network = design.network(shape, build, 0)
+        return NetworkFacts(
+            parameters=measure.parameters(network),
+            flops=measure.forward_flops(network, shape),
+            cannot_fuse=fusion_obstacle(network, shape),
+            uses_input=not (own and ignores_input(network, shape)),
+        )
+
+
+def _run_source(study: Study, arm: Arm, sources: Sources) -> str:
+    """The hash of the code that decides the numbers of the arm's runs: its design and the task."""
+    from tiebreak import catalog
+
+    design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
+    own = arm.design not in registry.DESIGNS
+    user_file = study.designs_from if own else None
+    defined = sources.user_design(Path(user_file), arm.design) if user_file else sources.definition(design.build)
+    return sources.run_source(defined, sources.definition(type(catalog.TASKS[study.task])))
 
 
 def _plan_arm(
-    study: Study, arm: Arm, checksum: str, shape: Any, known: dict[str, NetworkFacts]
+    study: Study, arm: Arm, source: str, checksum: str, shape: Any, known: dict[str, NetworkFacts]
 ) -> tuple[PlannedArm, dict[str, Run], bool]:
     """The arm, its runs, and whether its network uses its input. `known` holds the facts of networks seen before."""
     own = arm.design not in registry.DESIGNS
@@ -162,7 +178,7 @@ def _plan_arm(
         for seed in range(study.seeds):
             run = Run(
                 design=arm.design,
-                source=facts.source,
+                source=source,
                 build=build,
                 task=study.task,
                 options=options,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.cost import formulas
+from tiebreak.errors import explain_design_errors
 from tiebreak.plan.runs import Plan, cohort_names, cohorts
 from tiebreak.study import registry
 
@@ -58,8 +59,9 @@ def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
         shape = make_shape(**arm.shape)
         key = repr((arm.design, run.build, shape))
         if key not in timed:
-            network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
-            timed[key] = measure.step_seconds(network, shape, first.batch)
+            with explain_design_errors(arm.design, plan.designs_from):
+                network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
+                timed[key] = measure.step_seconds(network, shape, first.batch)
         steps = -(-task.sizes(data, run.options)["train"] // first.batch)
         own = set(arm.runs.values()) - counted
         counted |= own
@@ -82,9 +84,10 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
     for key, name in cohort_names(groups).items():
         run = groups[key][0]
         shape = SHAPES[registry.TASKS[run.task].family](**arms[run.identity].shape)
-        network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
-        parameters = measure.parameters(network)
-        activations = measure.activation_bytes(network, shape, run.batch)
+        with explain_design_errors(run.design, plan.designs_from):
+            network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
+            parameters = measure.parameters(network)
+            activations = measure.activation_bytes(network, shape, run.batch)
         slots = OPTIMISER_SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
         found.append(
             PlannedCohort(

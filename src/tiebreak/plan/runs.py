@@ -36,7 +36,7 @@ class Run(Strict):
     """
 
     design: str
-    source: str  # hash of the design's source
+    source: str  # digest of the code that decides its numbers, see `code_identity`
     build: dict[str, Scalar]
     task: str
     options: dict[str, Scalar]  # complete: the protocol's and the arm's

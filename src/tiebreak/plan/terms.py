@@ -42,7 +42,7 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
         Term(
             name="test set",
             equal=True,
-            value="evaluated once per run after its last epoch, never used to choose",
+            value="evaluated once per run and way of evaluation, after the last epoch; never used to choose",
         ),
         Term(name="evaluation", equal=len(evaluations) == 1, value=listed(evaluations)),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),

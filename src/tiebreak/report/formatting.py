@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from tiebreak.text import listed
 from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ClaimResult, ComparisonResult
 from tiebreak.verdict.sentences import Number
@@ -223,8 +224,10 @@ def sources(names: Sequence[str]) -> str:
     """Where a claim or a figure comes from; the five reports that Tiebreak examines are called reports.
 
     >>> sources(["R0"]), sources(["R0", "R3"]), sources(["ten public re-runs"]), sources([])
-    ('report R0', 'reports R0, R3', 'ten public re-runs', '')
+    ('report R0', 'reports R0 and R3', 'ten public re-runs', '')
     """
     reports, others = ([name for name in names if (name in REPORTS) == known] for known in (True, False))
-    called = [f"{'report' if len(reports) == 1 else 'reports'} {', '.join(reports)}"] if reports else []
+    every = list(REPORTS) == reports
+    named = f"{reports[0]} to {reports[-1]}" if every else listed(reports)
+    called = [f"{'report' if len(reports) == 1 else 'reports'} {named}"] if reports else []
     return "; ".join([*called, *others])

@@ -2,35 +2,45 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
+from tiebreak.results.gaps import without_gaps
+from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, require
 from tiebreak.results.record import TrainingState
-from tiebreak.results.store import Store
+from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
-STUDY_FILE = "study.toml"
 
-
-def read_plan(folder: Path) -> tuple[Study, Plan]:
-    """The study and its plan; a plan of another version of the study is refused."""
+@contextmanager
+def opened(folder: Path) -> Iterator[Store]:
+    """The store of a results folder, for reading; what is no results folder is refused."""
     if not folder.is_dir():
         raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
-    with collector_paused():
-        plan = Plan.read(folder)
-        path = folder / STUDY_FILE
-        study = Study.load(str(path))
-        keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
-        if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
-            raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
+    if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
+        raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+    with closing(Store.open(folder)) as store:
+        yield store
+
+
+def read_plan(folder: Path, store: Store) -> tuple[Study, Plan]:
+    """The study and its plan, as they were written; a plan of another version of the study is refused."""
+    require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
+    plan = Plan.read(folder)
+    path = folder / STUDY_FILE
+    study = Study.load(str(path))
+    keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
+    if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
+        raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
     return study, plan
 
 
 def read_training_state(folder: Path) -> tuple[Plan, TrainingState]:
     """The plan, and which of its runs have ended."""
-    _, plan = read_plan(folder)
-    with collector_paused(), closing(Store.open(folder)) as store:
-        return plan, store.training_state()
+    with collector_paused(), opened(folder) as store:
+        _, plan = read_plan(folder, store)
+        return plan, without_gaps(store.training_state())

@@ -33,7 +33,7 @@ def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if new and list(folder.iterdir()) == [path]:
+        if new and folder.is_dir() and list(folder.iterdir()) == [path]:
             path.unlink()
             folder.rmdir()
         raise

@@ -11,6 +11,7 @@ from tiebreak.results.packing import Arrays
 Status = Literal["done", "diverged", "failed"]
 Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
+SHOWN_EXAMPLES = "shown-examples"  # the exhibit that says which test examples a run's exhibits were made for
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +67,18 @@ class CheckpointRecord:
     sha256: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileRecord:
+    """The sha256 that a file of the results folder must have.
+
+    `pending` is that of the content which is about to replace it, so that a kill in between is no damage.
+    """
+
+    name: str
+    sha256: str = ""  # empty: there was no such file
+    pending: str = ""
+
+
 def device_label(device: str, precision: Precision) -> str:
     """The device, with the precision of its matrix products if that is not float32: a measured time belongs to both."""
     return device if precision == "float32" else f"{device}, {precision}"
@@ -93,6 +106,7 @@ class TrainingState:
     runs: Mapping[str, RunRecord]  # identity -> record
     epochs: Mapping[str, Collection[int]]  # trajectory -> epochs
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+    damaged: tuple[str, ...] = ()  # a line for each part of the store that could not be used
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +118,9 @@ class Records:
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+    damaged: tuple[str, ...] = ()  # a line for each part of the store that could not be used
 
     @property
     def state(self) -> TrainingState:
         """Which runs have ended and which epochs are there."""
-        return TrainingState(runs=self.runs, epochs=self.epochs, choices=self.choices)
+        return TrainingState(runs=self.runs, epochs=self.epochs, choices=self.choices, damaged=self.damaged)

@@ -1,57 +1,39 @@
 """The store: one SQLite file per results folder. One writer (the driver); readers never block it.
 
 WAL with synchronous=FULL and BEGIN IMMEDIATE: a committed transaction survives `kill -9` and a power cut. Every row of
-a record carries the sha256 of its content: a changed row is never used, and `tiebreak check` names it.
+a record carries the sha256 of its content: a changed row is never used, and `tiebreak check` names it. The writer
+compares the identity of the file with that of the file it opened: a study whose store was removed stops at once.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal
 
 from tiebreak.errors import TiebreakError
+from tiebreak.results.connection import DamagedStoreError, connect, connect_reader, log_of, readable, readable_rows
+from tiebreak.results.migration import HASHED, create_tables, header_problem, row_hash, schema_of
 from tiebreak.results.packing import PackedArrays, pack
 from tiebreak.results.record import (
     CheckpointRecord,
     Choice,
     EpochRecord,
     ExhibitRecord,
+    FileRecord,
     FinalRecord,
     Records,
     RunRecord,
     TrainingState,
 )
+from tiebreak.results.seal import seal_problem, unseal
+from tiebreak.text import number_of, printable
 
 STORE_FILE = "records.sqlite"
-SCHEMA_VERSION = 1
-TABLES = """
-CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT, sha256 TEXT,
-    PRIMARY KEY (trajectory, epoch));
-CREATE TABLE IF NOT EXISTS runs (identity TEXT PRIMARY KEY, trajectory TEXT, content TEXT, sha256 TEXT);
-CREATE TABLE IF NOT EXISTS finals (identity TEXT, evaluation TEXT, content TEXT, outcomes BLOB, sha256 TEXT,
-    PRIMARY KEY (identity, evaluation));
-CREATE TABLE IF NOT EXISTS exhibits (identity TEXT, name TEXT, arrays BLOB, sha256 TEXT, PRIMARY KEY (identity, name));
-CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch INTEGER, file TEXT, sha256 TEXT,
-    PRIMARY KEY (identity, epoch));
-CREATE TABLE IF NOT EXISTS strategies (cohort TEXT, device TEXT, content TEXT, sha256 TEXT,
-    PRIMARY KEY (cohort, device));
-"""
-HASHED = ("epochs", "runs", "finals", "exhibits", "strategies")  # their last column is the hash of the others
-LATER = ("strategies",)  # added to schema 1 later: a reader takes them as empty where they do not exist
-
-
-def _hash(*parts: str | int | bytes) -> str:
-    hasher = hashlib.sha256()
-    for part in parts:
-        content = part if isinstance(part, bytes) else str(part).encode()
-        hasher.update(len(content).to_bytes(8, "little") + content)
-    return hasher.hexdigest()
 
 
 class Store:
@@ -60,35 +42,35 @@ class Store:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._opened: tuple[int, int] | None = None  # device and inode of the file; only of a writer
+        self.schema = schema_of(path, connection)
 
     @classmethod
     def create(cls, folder: Path) -> Store:
         """The folder's store for its one writer; created if it does not exist."""
         path = folder / STORE_FILE
-        with _readable(path):
-            connection = _connect(path)
+        unseal(path)
+        with readable(path):
+            connection = connect(path)
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=FULL")
             store = cls(path, connection)
+            store._opened = _identity(path)
             with store.transaction():
-                _check_version(path, connection)
-                for statement in TABLES.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
+                create_tables(path, connection)
+            store.schema = schema_of(path, connection)
         return store
 
     @classmethod
     def open(cls, folder: Path) -> Store:
-        """The folder's store, for reading only."""
+        """The folder's store, for reading only. The folder may be read-only too."""
         path = folder / STORE_FILE
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
-        with _readable(path):
-            connection = _connect(path)
-            connection.execute("PRAGMA query_only=ON")
-            _check_version(path, connection)
+        with readable(path):
+            connection = connect_reader(path)
             connection.execute("SELECT count(*) FROM runs")
-        return cls(path, connection)
+            return cls(path, connection)
 
     def close(self) -> None:
         """Close the file."""
@@ -97,7 +79,8 @@ class Store:
     @contextmanager
     def transaction(self, kind: Literal["IMMEDIATE", "DEFERRED"] = "IMMEDIATE") -> Iterator[None]:
         """All or nothing. IMMEDIATE: a writer waits at the start, never fails in the middle. DEFERRED: for readers."""
-        with _readable(self.path):
+        self.check_identity()
+        with readable(self.path):
             self._connection.execute(f"BEGIN {kind}")
             try:
                 yield
@@ -105,18 +88,32 @@ class Store:
             finally:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
+        self.check_identity()
+
+    def check_identity(self) -> None:
+        """Stop if the file was removed or replaced: what is written to the open one is lost."""
+        if self._opened is None or _identity(self.path) == self._opened:
+            return
+        try:  # of the file that is still open
+            runs, epochs = (self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("runs", "epochs"))
+            lost = f"its records ({number_of(runs, 'ended run')}, {number_of(epochs, 'epoch')}) are lost"
+        except DamagedStoreError:
+            lost = "its records are lost"
+        raise TiebreakError(
+            f"{self.path}: removed or replaced while the study was running: {lost}; run the same command to train again"
+        )
 
     def add_epoch(self, record: EpochRecord) -> None:
         """Store an epoch. One that is stored already stays: it came from the same trajectory."""
         content = json.dumps({"metrics": dict(record.metrics), "seconds": dict(record.seconds)})
-        sha256 = _hash(record.trajectory, record.epoch, content)
+        sha256 = row_hash(record.trajectory, record.epoch, content)
         row = (record.trajectory, record.epoch, content, sha256)
         self._connection.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?, ?, ?)", row)
 
     def add_checkpoint(self, record: CheckpointRecord) -> None:
         """Store where a checkpoint is."""
         row = (record.identity, record.trajectory, record.epoch, record.file, record.sha256)
-        self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?)", row)
+        self._connection.execute("INSERT OR REPLACE INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", (*row, row_hash(*row)))
 
     def drop_checkpoint(self, record: CheckpointRecord) -> None:
         """Remove the row of a checkpoint that is no longer needed."""
@@ -124,24 +121,33 @@ class Store:
         self._connection.execute("DELETE FROM checkpoints WHERE identity = ? AND epoch = ?", key)
 
     def add_run(self, record: RunRecord) -> None:
-        """Store how a run ended. The record of an earlier, failed attempt is replaced."""
+        """Store how a run ended. It replaces the record of a failed attempt; a failure replaces no other record."""
+        if record.status == "failed" and self._has_result(record.identity):
+            return
         fields = ("status", "epoch", "reason", "provenance")
         content = json.dumps({name: getattr(record, name) for name in fields})
-        row = (record.identity, record.trajectory, content, _hash(record.identity, record.trajectory, content))
+        row = (record.identity, record.trajectory, content, row_hash(record.identity, record.trajectory, content))
         self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", row)
+
+    def _has_result(self, identity: str) -> bool:
+        """Whether an intact record says that the run is done or has diverged."""
+        rows = self._rows("SELECT * FROM runs WHERE identity = ?", (identity,))
+        return any(
+            row_hash(*content) == sha256 and json.loads(content[2])["status"] != "failed" for *content, sha256 in rows
+        )
 
     def add_final(self, record: FinalRecord) -> None:
         """Store one evaluation on the test split."""
         content = json.dumps({"metrics": dict(record.metrics), "seconds": record.seconds})
         outcomes = pack(record.outcomes)
-        sha256 = _hash(record.identity, record.evaluation, content, outcomes)
+        sha256 = row_hash(record.identity, record.evaluation, content, outcomes)
         row = (record.identity, record.evaluation, content, outcomes, sha256)
         self._connection.execute("INSERT OR REPLACE INTO finals VALUES (?, ?, ?, ?, ?)", row)
 
     def add_exhibit(self, record: ExhibitRecord) -> None:
         """Store an exhibit of a run."""
         arrays = pack(record.arrays)
-        row = (record.identity, record.name, arrays, _hash(record.identity, record.name, arrays))
+        row = (record.identity, record.name, arrays, row_hash(record.identity, record.name, arrays))
         self._connection.execute("INSERT OR REPLACE INTO exhibits VALUES (?, ?, ?, ?)", row)
 
     def add_choice(self, choice: Choice) -> None:
@@ -149,27 +155,37 @@ class Store:
         fields = asdict(choice)
         cohort, device = fields.pop("cohort"), fields.pop("device")
         content = json.dumps(fields)
-        row = (cohort, device, content, _hash(cohort, device, content))
+        row = (cohort, device, content, row_hash(cohort, device, content))
         self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
+
+    def set_file(self, record: FileRecord) -> None:
+        """Store the digest of a file of the folder."""
+        row = (record.name, record.sha256, record.pending)
+        self._connection.execute("INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)", (*row, row_hash(*row)))
+
+    def files(self) -> dict[str, FileRecord]:
+        """The digests of the folder's files, by name. A store of schema 1 has none."""
+        rows, _ = self._verified("files")
+        return {row[0]: FileRecord(name=row[0], sha256=row[1], pending=row[2]) for row in rows}
 
     def choices(self) -> dict[tuple[str, str], Choice]:
         """The strategies of cohorts, by cohort and device."""
         return {
             (cohort, device): Choice(cohort=cohort, device=device, **json.loads(content))
-            for cohort, device, content in self._verified("strategies")
+            for cohort, device, content in self._verified("strategies")[0]
         }
 
     def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
         """Every checkpoint, or those of some runs."""
-        names = ("identity", "trajectory", "epoch", "file", "sha256")
         only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
-        query = f"SELECT {', '.join(names)} FROM checkpoints {only} ORDER BY identity, epoch"
-        return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in self._rows(query, identities or ())]
+        names = ("identity", "trajectory", "epoch", "file", "sha256")
+        rows, _ = self._verified("checkpoints", only, identities or ())
+        return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in rows]
 
     def records(self) -> Records:
-        """Everything else, as of one moment."""
-        with self.transaction("DEFERRED"):
-            rows = {table: self._verified(table) for table in HASHED if table != "strategies"}
+        """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
+        with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
+            rows, damaged = self._verified_tables()
             choices = self.choices()
         epochs: dict[str, dict[int, EpochRecord]] = {}
         for trajectory, epoch, content in rows["epochs"]:
@@ -184,47 +200,115 @@ class Store:
         for identity, name, blob in rows["exhibits"]:
             shown = ExhibitRecord(identity=identity, name=name, arrays=PackedArrays(blob))
             exhibits.setdefault(identity, {})[name] = shown
-        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices)
+        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices, damaged=damaged)
 
     def training_state(self) -> TrainingState:
-        """Which runs have ended and which epochs are there, as of one moment: no metrics are read."""
+        """Which runs have ended and which epochs are there, as of one moment. Rows are verified, not decoded."""
         with self.transaction("DEFERRED"):
-            runs = _run_records(self._verified("runs"))
+            rows, damaged = self._verified_tables()
             choices = self.choices()
-            epochs: dict[str, list[int]] = {}
-            for trajectory, epoch in self._rows("SELECT trajectory, epoch FROM epochs"):
-                epochs.setdefault(trajectory, []).append(epoch)
-        return TrainingState(runs=runs, epochs=epochs, choices=choices)
+        epochs: dict[str, list[int]] = {}
+        for trajectory, epoch, _ in rows["epochs"]:
+            epochs.setdefault(trajectory, []).append(epoch)
+        return TrainingState(runs=_run_records(rows["runs"]), epochs=epochs, choices=choices, damaged=damaged)
 
     def rows(self) -> int:
         """How many rows carry a hash."""
         return sum(self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in self._tables())
 
-    def damage(self) -> list[str]:
-        """The problems of the stored rows, one line each."""
+    def file_damage(self) -> list[str]:
+        """The problems of the file itself, one line each."""
         checked = [" ".join(row[0].split()) for row in self._rows("PRAGMA integrity_check")]
-        found = [f"{self.path}: {line}" for line in checked if line != "ok"]
+        lines = [line for line in (*checked, header_problem(self._connection), self._cut()) if line not in ("ok", "")]
+        found = [f"{self.path}: damaged: {line}" for line in lines]
+        return found or [line for line in (seal_problem(self.path),) if line]
+
+    def _cut(self) -> str:
+        """Whether the end of the file is missing: SQLite does not notice where the last page is empty."""
+        pages, size = (self._rows(f"PRAGMA {name}")[0][0] for name in ("page_count", "page_size"))
+        log = log_of(self.path)
+        if log.exists() and log.stat().st_size:
+            return ""  # pages may be in the log only
+        return "" if self.path.stat().st_size >= pages * size else "its end is missing"
+
+    def damage(self) -> list[str]:
+        """The problems of the file and of the stored rows, one line each."""
+        return self.file_damage() + [line for table in self._tables() for line in self._verified(table)[1]]
+
+    def set_aside(self) -> list[str]:
+        """Move every damaged row to the table `damaged`, in the current transaction. A line for each."""
+        found = []
         for table in self._tables():
-            for *content, sha256 in self._rows(f"SELECT * FROM {table}"):
-                if _hash(*content) != sha256:
-                    name = f"{content[0]} {content[1]}"
-                    found.append(f"{self.path}: table {table}, {name}: its content is not what was stored")
+            for rowid, *content, sha256 in readable_rows(self._connection, table)[0]:
+                if row_hash(*content) != sha256:
+                    self._connection.execute("INSERT INTO damaged VALUES (?, ?)", (table, repr([*content, sha256])))
+                    self._connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (rowid,))
+                    if table == "exhibits":  # those of one run are made together
+                        self._connection.execute("DELETE FROM exhibits WHERE identity = ?", (content[0],))
+                    found.append(self._damaged_row(table, content))
         return found
+
+    def drop_run(self, identity: str) -> None:
+        """Remove how a run ended, so that it is trained again."""
+        self._connection.execute("DELETE FROM runs WHERE identity = ?", (identity,))
+
+    def copy_rows(self, source: sqlite3.Connection) -> int:
+        """Take over the readable rows of a damaged store, in the current transaction. How many of them are intact.
+
+        Exhibits that cannot all be read are left out: those of one run belong together, and they can be made again.
+        """
+        count = 0
+        for table in self._tables():
+            width = len(self._rows(f"PRAGMA table_info({table})"))
+            found, problem = readable_rows(source, table)
+            rows = [] if problem and table == "exhibits" else [list(row[1:]) for row in found]
+            if table == "checkpoints":  # those of schema 1 have no hash
+                rows = [[*row, row_hash(*row)] if len(row) == width - 1 else row for row in rows]
+            rows = [row for row in rows if len(row) == width]
+            rows.sort(key=lambda row: row_hash(*row[:-1]) != row[-1])  # intact rows first; `set_aside` takes the others
+            places = ", ".join("?" * width)
+            self._connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({places})", rows)
+            count += sum(row_hash(*row[:-1]) == row[-1] for row in rows)
+        return count
 
     def _tables(self) -> list[str]:
         """The tables whose rows carry a hash, without those that an older folder does not have."""
         there = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        return [table for table in HASHED if table in there or table not in LATER]
+        return [table for table in HASHED[self.schema] if table in there]
 
-    def _verified(self, table: str) -> list[Any]:
-        """The rows of a table without their hashes, which are checked."""
-        rows = self._rows(f"SELECT * FROM {table} ORDER BY 1, 2") if table in self._tables() else []
-        if any(_hash(*content) != sha256 for *content, sha256 in rows):
-            raise TiebreakError(f"{self.path}: a damaged row in table {table}; `tiebreak check` names it")
-        return [content for *content, _ in rows]
+    def _verified_tables(self) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+        """The rows of the tables of records, and a line for each that is damaged."""
+        found = {table: self._verified(table) for table in ("epochs", "runs", "finals", "exhibits")}
+        damaged = tuple(line for _, lines in found.values() for line in lines)
+        return {table: rows for table, (rows, _) in found.items()}, damaged
+
+    def _verified(self, table: str, only: str = "", values: Collection[str] = ()) -> tuple[list[Any], list[str]]:
+        """The rows of a table without their hashes, which are checked, and a line for each that is damaged."""
+        if self.schema == 1 and table != "checkpoints" and table not in self._tables():
+            return [], []
+        try:
+            rows = self._rows(f"SELECT * FROM {table} {only} ORDER BY 1, 2", values)
+            damaged = []
+        except DamagedStoreError:
+            read, problem = readable_rows(self._connection, table)
+            rows = [row[1:] for row in read if not only or row[1] in values]
+            damaged = [f"{self.path}: table {table}: {problem}: some of its rows cannot be read"] if problem else []
+        if table not in HASHED[self.schema]:
+            return [list(row) for row in rows], damaged
+        good = []
+        for *content, sha256 in rows:
+            if row_hash(*content) == sha256:
+                good.append(content)
+            else:
+                damaged.append(self._damaged_row(table, content))
+        return good, damaged
+
+    def _damaged_row(self, table: str, content: Sequence[object]) -> str:
+        name = printable(f"{content[0]} {content[1]}")[:80]
+        return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
 
     def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
-        with _readable(self.path):
+        with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
 
 
@@ -235,21 +319,10 @@ def _run_records(rows: list[Any]) -> dict[str, RunRecord]:
     }
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=30)
-    connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, to be named
-    return connection
-
-
-def _check_version(path: Path, connection: sqlite3.Connection) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version not in (0, SCHEMA_VERSION):  # 0: a new file
-        raise TiebreakError(f"{path}: written by another version of Tiebreak (schema {version})")
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, None where there is none."""
     try:
-        yield
-    except sqlite3.Error as error:
-        raise TiebreakError(f"{path}: {error}; restore it from a copy, or give another --out folder") from None
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -67,9 +67,9 @@ class Tally:
         found, evaluation = {}, self._arms[arm].evaluation
         identities = dict(self.runs(arm, setting))
         for seed in self.scores(arm, setting, self.study.metric):
-            outcomes = self.records.finals[identities[seed]][evaluation].outcomes
-            if metric in outcomes:
-                found[seed] = outcomes[metric]
+            final = self.records.finals.get(identities[seed], {}).get(evaluation)
+            if final is not None and metric in final.outcomes:
+                found[seed] = final.outcomes[metric]
         return found
 
     def agreement(self, arm: str, setting: Setting, metrics: Sequence[str]) -> Scores:

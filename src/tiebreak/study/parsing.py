@@ -54,11 +54,6 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def parse(model: type[ModelT], text: str, where: str) -> ModelT:
-    """The model that `text` describes, or a TiebreakError that names the file and the key."""
-    return validate(model, load_toml(text, where), where)
-
-
 def load_toml(text: str, where: str) -> dict[str, Any]:
     """The tables of a TOML text."""
     try:

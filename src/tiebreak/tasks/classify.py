@@ -124,7 +124,7 @@ class Classify:
     def answer(
         self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
     ) -> Reply:
-        """The classes of a picture file, most likely first; the note tells if the picture was resized."""
+        """The classes of a picture file, most likely first; the note says if the picture was resized."""
         shape = trained_on.shape
         assert isinstance(shape, Images)
         form = Form(width=shape.width, height=shape.height, grey=shape.channels == 1)

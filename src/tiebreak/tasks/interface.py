@@ -41,7 +41,7 @@ class Task(Protocol):
 
     @property
     def ordered(self) -> bool:
-        """Whether examples follow one another, as the windows of a text do: seen one at a time, in their order."""
+        """Whether examples follow one another, as the windows of a text do: they are taken one at a time, in order."""
 
     def load(self, name: str, data_dir: Path | None) -> Any:
         """The data set, checked. Its type is the family's; all have name, checksum, official, licence and citation."""
@@ -91,10 +91,10 @@ class Online(Protocol):
     """A task whose evaluation may train, as that of report R4 did: the loss before each update is scored."""
 
     @property
-    def trains(self) -> bool:
+    def trains_in_evaluation(self) -> bool:
         """Whether it does, under the task's options."""
 
-    def seen(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    def outcomes_from_losses(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Outcomes from the loss of every step of a pass over a split."""
 
 

@@ -35,7 +35,7 @@ from tiebreak.tasks.losses import smoothed_cross_entropy
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
-PROMPT = "in palo alto"  # of R4
+PROMPT = "in palo alto"  # of report R4
 SHOWN, BEGINNING, LONGEST = 4, 3, 40  # texts that a report shows, the words that each begins with, those written
 
 
@@ -117,19 +117,19 @@ class Language:
         return found, kept
 
     @property
-    def trains(self) -> bool:
+    def trains_in_evaluation(self) -> bool:
         """Whether passes over validation and test text train too."""
         return bool(self.options.get("evaluation_trains", False))
 
-    def seen(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-        """Outcomes from the mean loss of every window, seen while training on it."""
+    def outcomes_from_losses(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """Outcomes from the mean loss of every window, before the update on it."""
         counts = split["real"].sum(dim=(1, 2)).cpu().numpy().astype(np.float64)
         return {"loss": losses * counts, "tokens": counts}
 
     def exhibits(
         self, network: nn.Module, data: CorpusData, options: Mapping[str, Scalar], examples: Sequence[int]
     ) -> dict[str, Arrays]:
-        """With test examples asked for: texts that the network writes after beginnings that no example decides."""
+        """With test examples given: texts that the network writes after beginnings that do not depend on them."""
         if not examples:
             return {}
         written = []
@@ -150,7 +150,7 @@ class Language:
     def answer(
         self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
     ) -> Reply:
-        """The text continued, as often as asked for. All of it is read first; unknown words are told."""
+        """The continuations of a text, `n` of them; the note lists unknown words."""
         words, level = trained_on.vocabulary["words"], cast(tokens.Level, trained_on.vocabulary["level"][0])
         pieces = (
             list(user_input)
@@ -160,9 +160,9 @@ class Language:
         end = words.index(tokens.END) if tokens.END in words else None
         if not pieces and end is None:
             raise TiebreakError(f"{user_input!r}: nothing to continue; give the beginning of a text")
-        prompt = tokens.number(pieces, words)  # raises where there is no <unk> for what is not known
-        strange = list(dict.fromkeys(piece for piece in pieces if piece not in set(words)))
-        notes = [f"not in the vocabulary, read as {tokens.UNKNOWN}: {', '.join(strange)}"] if strange else []
+        prompt = tokens.number(pieces, words)  # raises where a word is unknown and there is no <unk>
+        unknown = list(dict.fromkeys(piece for piece in pieces if piece not in set(words)))
+        notes = [f"not in the vocabulary, read as {tokens.UNKNOWN}: {', '.join(unknown)}"] if unknown else []
         sampling = Sampling(
             temperature=float(use_options["temperature"]),
             top_k=int(use_options["top_k"]),
@@ -191,7 +191,7 @@ def _windows(text: Tensor, streams: int, window: int) -> Tensor:
 
 
 def _beginnings(data: CorpusData) -> list[npt.NDArray[np.int32]]:
-    """R4's beginning where its words are known, and those of the first long lines of the test text."""
+    """The beginning of report R4 where its words are known, and those of the first long lines of the test text."""
     found = []
     if data.level == "word" and set(PROMPT.split()) <= set(data.words):
         found.append(corpus.encode(PROMPT, data))

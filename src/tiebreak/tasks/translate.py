@@ -24,6 +24,7 @@ from tiebreak.tasks import similarity
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
 from tiebreak.tasks.losses import masked_mean, smoothed_nll
 from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
+from tiebreak.text import number_of
 
 SHOWN_MAPS = 3  # sentences whose attention is kept
 PLAIN = "abcdefghijklmnopqrstuvwxyz .!?"  # what `characters.normalise` leaves
@@ -180,12 +181,12 @@ class Translate:
     def answer(
         self, network: nn.Module, user_input: str, trained_on: TrainedOn, use_options: Mapping[str, Scalar]
     ) -> Reply:
-        """The translation of a sentence; the note tells how it was read and counts unknown characters."""
+        """The translation of a sentence; the note says how it was read and counts unknown characters."""
         assert isinstance(trained_on.shape, Sentences)
         text = _spelt(user_input, trained_on.vocabulary["source"])
         notes = [f"read as {text!r}"] if text != user_input else []
         if unknown := characters.unknown([text], trained_on.vocabulary["source"]):
-            notes.append(f"{unknown} character{'s' if unknown > 1 else ''} not seen in training")
+            notes.append(f"{number_of(unknown, 'character')} not seen in training")
         if len(text) >= trained_on.shape.source_length:
             notes.append(f"longer than the {trained_on.shape.source_length - 1} characters of training")
         source = _encoded([text], trained_on.vocabulary["source"], len(text) + 2)[:, 1:]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import NamedTuple
 
 import sympy  # type: ignore[import-untyped]
 
 from tiebreak.theory import symbolic
-from tiebreak.theory.symbolic import Costs, Expr, Nearest, conv2d, linear, max_pool, side, total
+from tiebreak.theory.symbolic import Costs, Expr, Kernel, Nearest, conv2d, linear, max_pool, side, total
 
 
 def conv_net(H: Expr, W: Expr, M: Expr, N: Expr) -> Costs:
@@ -16,7 +16,9 @@ def conv_net(H: Expr, W: Expr, M: Expr, N: Expr) -> Costs:
     high, wide = side(H, M), side(W, N)
     hidden = sympy.floor(high / 2) * sympy.floor(wide / 2)
     one = sympy.Integer(1)
-    return total(conv2d(one, H, W, one, M, N, bias=False), max_pool(one, high, wide), linear(hidden, 3, bias=False))
+    return total(
+        conv2d(one, H, W, one, Kernel(M, N), bias=False), max_pool(one, high, wide), linear(hidden, 3, bias=False)
+    )
 
 
 def dense_net(H: Expr, W: Expr, M: Expr, N: Expr) -> Costs:
@@ -26,25 +28,25 @@ def dense_net(H: Expr, W: Expr, M: Expr, N: Expr) -> Costs:
     return Costs(*(sympy.collect(each, hidden) for each in both))
 
 
-def cnn(  # noqa: PLR0913
-    C: Expr,
-    H: Expr,
-    W: Expr,
-    Y: Expr,
-    *,
-    kernel: int = 3,
-    padding: int = 1,
-    stride: int = 1,
-    pool: bool = True,
-    hidden: int = 320,
-) -> Costs:
+class CnnOptions(NamedTuple):
+    """What the classifiers of `tiebreak.models.cnn` differ in: the first convolution, stride or pooling, width."""
+
+    kernel: int = 3
+    padding: int = 1
+    stride: int = 1
+    pool: bool = True
+    hidden: int = 320
+
+
+def cnn(C: Expr, H: Expr, W: Expr, Y: Expr, options: CnnOptions) -> Costs:
     """The classifiers of `tiebreak.models.cnn`: 8 and 16 filters, then `hidden`, 120 and Y units."""
-    layers = [conv2d(C, H, W, 8, kernel, kernel, stride, padding)]
+    kernel, padding, stride, pool, hidden = options
+    layers = [conv2d(C, H, W, 8, Kernel(kernel, kernel, stride, padding))]
     high, wide = side(H, kernel, stride, padding), side(W, kernel, stride, padding)
     if pool:
         layers.append(max_pool(8, high, wide))
         high, wide = sympy.floor(high / 2), sympy.floor(wide / 2)
-    layers.append(conv2d(8, high, wide, 16, 3, 3, stride))
+    layers.append(conv2d(8, high, wide, 16, Kernel(3, 3, stride)))
     high, wide = side(high, 3, stride), side(wide, 3, stride)
     if pool:
         layers.append(max_pool(16, high, wide))
@@ -52,17 +54,17 @@ def cnn(  # noqa: PLR0913
     return total(*layers, linear(16 * high * wide, hidden), linear(hidden, 120), linear(120, Y))
 
 
-CNNS: Mapping[str, Mapping[str, Any]] = {
-    "cnn-pool": {},
-    "cnn-strided": {"stride": 2, "pool": False},
-    "cnn-pool-unpadded": {"padding": 0},
-    "cnn-kuzushiji": {"kernel": 5, "padding": 2, "hidden": 600},
+CNNS: Mapping[str, CnnOptions] = {
+    "cnn-pool": CnnOptions(),
+    "cnn-strided": CnnOptions(stride=2, pool=False),
+    "cnn-pool-unpadded": CnnOptions(padding=0),
+    "cnn-kuzushiji": CnnOptions(kernel=5, padding=2, hidden=600),
 }
 
 
 def mlp(C: Expr, H: Expr, W: Expr, Y: Expr, *, match: str = "cnn-pool") -> Costs:
     """`tiebreak.models.mlp`: hidden units are chosen to match the parameters of another design."""
-    target, inputs = cnn(C, H, W, Y, **CNNS[match]).parameters, C * H * W
+    target, inputs = cnn(C, H, W, Y, CNNS[match]).parameters, C * H * W
     units = sympy.Max(1, Nearest((target - 120 - 121 * Y) / (inputs + 121)))
     return total(linear(inputs, units), linear(units, 120), linear(120, Y))
 
@@ -93,7 +95,7 @@ COSTS: Mapping[str, Callable[..., Costs]] = {
     "multi-head": symbolic.multi_head,
     "bilinear": symbolic.bilinear,
     "pixels": symbolic.pixels,
-    "conv2d": conv2d,
+    "conv2d": lambda M, N, s, z, **sizes: conv2d(**sizes, kernel=Kernel(M, N, s, z)),
     "linear": linear,
     "lstm": symbolic.lstm,
     "rnn": symbolic.rnn,
@@ -102,5 +104,5 @@ COSTS: Mapping[str, Callable[..., Costs]] = {
     "dense-net": dense_net,
     "mlp": mlp,
     "attention-rows": attention_rows,
-    **{name: lambda options=options, **sizes: cnn(**sizes, **options) for name, options in CNNS.items()},
+    **{name: lambda options=options, **sizes: cnn(**sizes, options=options) for name, options in CNNS.items()},
 }

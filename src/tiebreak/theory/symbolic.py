@@ -144,19 +144,18 @@ def linear(I: Expr, O: Expr, *, bias: bool = True) -> Costs:
     return Costs(parameters=I * O + (O if bias else 0), multiply_adds=I * O, activations=sympy.sympify(I))
 
 
-def conv2d(  # noqa: PLR0913
-    C: Expr,
-    H: Expr,
-    W: Expr,
-    O: Expr,
-    M: Expr,
-    N: Expr,
-    s: Expr = 1,
-    z: Expr = 0,
-    *,
-    bias: bool = True,
-) -> Costs:
+class Kernel(NamedTuple):
+    """M x N, moved by s, over an image padded by z."""
+
+    M: Expr
+    N: Expr
+    s: Expr = 1
+    z: Expr = 0
+
+
+def conv2d(C: Expr, H: Expr, W: Expr, O: Expr, kernel: Kernel, *, bias: bool = True) -> Costs:
     """O filters of C x M x N at every place of the output."""
+    M, N, s, z = kernel
     weights = O * C * M * N
     places = side(H, M, s, z) * side(W, N, s, z)
     return Costs(parameters=weights + (O if bias else 0), multiply_adds=weights * places, activations=C * H * W)

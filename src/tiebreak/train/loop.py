@@ -12,9 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.data.batches import epoch_batches
+from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import weigh_rows
-from tiebreak.layers.buffer_updates import take_buffer_updates, updating_layers
+from tiebreak.layers.buffer_updates import OwnBuffers, take_buffer_updates, updating_layers
 from tiebreak.layers.dropout import keyed, step_keys
+from tiebreak.layers.global_generators import drawn_from, generator_states
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
@@ -78,7 +80,8 @@ class Loop:
 
         network.train()
         start_pass(run.optimiser.kind, network, state.buffers, state.slots)
-        renews = bool(updating_layers(network))
+        renews, buffers = bool(updating_layers(network)), OwnBuffers(network, state.buffers)
+        generators = generator_states()
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
         losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
         reported = time.monotonic()
@@ -86,11 +89,13 @@ class Loop:
             batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
             for number, layer in enumerate(layers):
                 layer.key.copy_(keys[step, number])
+                layer.calls = 0
             hypers |= {name: values[step] for name, values in changing.items()}
             if renews:
                 weigh_rows(network, weights[step])
             loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
             self._update(gradient, hypers)
+            buffers.keep()
             for name, values in take_buffer_updates(network).items() if renews else ():
                 state.buffers[name].copy_(values)
             losses[step] = loss
@@ -99,6 +104,11 @@ class Loop:
                 tick((step + 1) / steps, step + 1)
         if renews:
             weigh_rows(network, None)
+        if drawn := drawn_from(generators):
+            raise TiebreakError(
+                f"{run.design}: the forward pass draws random numbers from the generator of {drawn}, which no run could"
+                " repeat; use nn.Dropout or F.dropout"
+            )
         state.steps += steps
         return losses
 

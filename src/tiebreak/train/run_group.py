@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from torch import nn
 from tiebreak import catalog
 from tiebreak.data.checksums import load_checksums
 from tiebreak.drive.messages import Job
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import StopStudyError, TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study import registry
@@ -36,7 +37,8 @@ class RunGroup:
 
     def split(self, name: str, evaluation: Mapping[str, Scalar]) -> Split:
         """One split of the data on the device. The runs of a cohort have the same task options."""
-        tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
+        with _stops_the_study():
+            tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
         return {key: values.to(self.device) for key, values in tensors.items()}
 
 
@@ -47,9 +49,10 @@ def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
     task = catalog.TASKS[first.task].with_options(first.options)
     known = registry.TASKS[first.task].options
     reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
-    data = _load(first.task, reading, first.data, job.data_dir, job.checksums)
+    with _stops_the_study():
+        data = _load(first.task, reading, first.data, job.data_dir, job.checksums)
     if data.checksum != first.checksum:
-        raise TiebreakError(
+        raise StopStudyError(
             f"data set {first.data} changed since the plan was made; start again in another --out folder"
         )
     design = catalog.find_design(first.design, job.designs_from, registry.TASKS[first.task].family)
@@ -63,6 +66,15 @@ def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
     return RunGroup(runs, task, data, network, states[::-1], device)
 
 
+@contextmanager
+def _stops_the_study() -> Iterator[None]:
+    """Around reading the data: what is wrong with it is wrong for every run."""
+    try:
+        yield
+    except (TiebreakError, OSError) as error:
+        raise StopStudyError(str(error)) from error
+
+
 @lru_cache(maxsize=1)
 def _load(
     task: str, reading: tuple[tuple[str, Scalar], ...], name: str, data_dir: str | None, checksums: str | None
@@ -72,7 +84,7 @@ def _load(
     return catalog.TASKS[task].with_options(dict(reading)).load(name, Path(data_dir) if data_dir else None)
 
 
-def out_of_memory(error: Exception) -> bool:
+def out_of_memory(error: BaseException) -> bool:
     """Whether memory ran out, on a GPU or on the CPU."""
     return isinstance(error, torch.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

@@ -90,19 +90,19 @@ class Trainer:
 
     @property
     def _online(self) -> bool:
-        return isinstance(self._group.task, Online) and self._group.task.trains
+        return isinstance(self._group.task, Online) and self._group.task.trains_in_evaluation
 
     def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
-        """Evaluate every run on a split. With a task option, evaluation also trains (`Online.trains`).
+        """Evaluate every run on a split. With a task option, evaluation also trains (`Online.trains_in_evaluation`).
 
         Training on validation changes the parameters that are saved with the epoch. Training on the test split is
         rolled back, so that a run ends at its last checkpoint, whatever it was evaluated on.
         """
         task = self._group.task
-        if not (isinstance(task, Online) and task.trains):
+        if not (isinstance(task, Online) and task.trains_in_evaluation):
             return self._engine.evaluate(split, how)
         bound = task.with_options(how)
-        return [bound.score(task.seen(split, losses)) for losses in self._engine.train_on(split)]
+        return [bound.score(task.outcomes_from_losses(split, losses)) for losses in self._engine.train_on(split)]
 
     def _clocks(self, name: str, start: float) -> dict[str, float]:
         """The seconds since `start`; those of tracing and compiling are listed separately."""

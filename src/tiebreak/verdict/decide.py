@@ -23,6 +23,7 @@ from tiebreak.study.schema import (
     Study,
     setting_label,
 )
+from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
 from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
@@ -57,11 +58,13 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
     finished = sum(identity in records.runs for identity in plan.runs)
-    warned = study.seeds < statistics.least_seeds(len(samples))  # the plan's warning covers all comparisons
+    least = statistics.least_seeds(len(samples))
+    warned = study.seeds < least  # the plan's warning covers all comparisons: no flag repeats it
     flags = [
         f"{item.name}: {flag}"
         for item, result in zip(comparisons, compared, strict=True)
-        for flag in (result.flags[1:] if warned else result.flags)  # too few seeds is the first flag
+        for flag in result.flags
+        if not (warned and flag == statistics.too_few_flag(result.seeds, least, len(samples)))
     ]
     return Verdict(
         study=study.name,
@@ -78,8 +81,18 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
-        warnings=(*plan.warnings, *_failures(designs), *flags),
+        warnings=(*plan.warnings, *_failures(designs), *flags, *_damage(records)),
     )
+
+
+def _damage(records: Records) -> list[str]:
+    many = len(records.damaged)
+    if not many:
+        return []
+    return [
+        f"damaged records were left out ({number_of(many, 'part')}, such as {records.damaged[0]}); `tiebreak run` "
+        "with your study makes them again"
+    ]
 
 
 def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
@@ -167,8 +180,11 @@ def _examples(tally: Tally, question: Question, result: statistics.Compared) -> 
     interval = statistics.example_interval(stacks[0], stacks[1])
     if interval is None:
         return None
-    half = (interval[1] - interval[0]) / 2  # around the difference itself: outcomes are rounded to float32
-    return result.difference - half, result.difference + half
+    low, high = interval
+    if not low <= result.difference <= high:  # outcomes are rounded to float32, scores are not
+        shift = result.difference - (low + high) / 2
+        low, high = min(low + shift, result.difference), max(high + shift, result.difference)
+    return low, high
 
 
 def _arm(tally: Tally, name: str) -> ArmResult:

@@ -102,7 +102,7 @@ def answer(
     text = sentences(primary, comparisons=len(comparisons), number=number)
     needed = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
     if needed > seeds:
-        text += f" About {needed} seeds would decide (--seeds {needed})."
+        text += f" About {needed:,} seeds would decide (--seeds {needed})."
     elif needed and not complete:
         text += f" The {seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
     return text
@@ -116,8 +116,9 @@ def claim_reason(
     text = sentences(own, comparisons=len(comparisons), number=number)
     if not hint:
         return text
-    here = f"{study.data}, {study.protocol}, {study.budget.epochs} epochs"
-    return f"A hint only: it was made for {claim.data}, {claim.protocol}, {claim.epochs} epochs; this is {here}. {text}"
+    here = f"{study.data}, {study.protocol}, {number_of(study.budget.epochs, 'epoch')}"
+    there = f"{claim.data}, {claim.protocol}, {number_of(claim.epochs or study.budget.epochs, 'epoch')}"
+    return f"A hint only: it was made for {there}; this is {here}. {text}"
 
 
 def claim_comparisons(claim: Claim, comparisons: Sequence[ComparisonResult]) -> list[ComparisonResult]:

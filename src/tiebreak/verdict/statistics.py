@@ -71,6 +71,11 @@ class Compared:
     flags: tuple[str, ...] = ()
 
 
+def too_few_flag(seeds: int, least: int, comparisons: int) -> str:
+    """The flag of a comparison with fewer seeds than can decide it."""
+    return f"{seeds} seeds are fewer than the {least} needed (comparisons: {comparisons})"
+
+
 def usable(score: float) -> bool:
     """Whether a score can be compared: a finite number whose square does not overflow. Other runs count as failed."""
     return abs(score) <= LARGEST
@@ -228,7 +233,7 @@ def example_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> In
 def _compared(sample: Sample, p_values: Sequence[float], comparisons: int, margin: float, alpha: float) -> Compared:
     a, b = _checked(sample.a), _checked(sample.b)
     n, least, better = len(a), least_seeds(comparisons, alpha), chance_a_better(a, b, sample.goal)
-    few = (f"{n} seeds are fewer than the {least} needed (comparisons: {comparisons})",) if n < least else ()
+    few = (too_few_flag(n, least, comparisons),) if n < least else ()
     if n < 2:
         difference = float(a[0] - b[0]) if n else None
         return Compared(difference=difference, p_a_better=better, seeds=n, seeds_needed=least - n, flags=few)

@@ -53,7 +53,7 @@ def test_a_study_may_name_a_path(tiny_study: Callable[..., Study]) -> None:
     study = tiny_study(data="./own", quick={"data": "own.npz"}, claims=[CLAIM])
     assert (study.data, study.quickened().data, study.claims[0].data) == ("./own", "own.npz", "./own")
     assert tiny_study().changed(data="../own").data == "../own"
-    assert parsing.parse(Study, parsing.to_toml(study), "again") == study
+    assert parsing.validate(Study, parsing.load_toml(parsing.to_toml(study), "again"), "again") == study
 
 
 @pytest.mark.parametrize(

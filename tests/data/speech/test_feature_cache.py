@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tiebreak.data.speech.espeak import Utterance
-from tiebreak.data.speech.feature_cache import Bank, Recipe, open_bank
+from tiebreak.data.speech.feature_cache import Bank, Recipe, _opened, open_bank
 from tiebreak.data.speech.mel import log_mel
 from tiebreak.errors import TiebreakError
 
@@ -113,8 +114,14 @@ def cut(path: Path) -> None:
 
 
 def foreign(path: Path) -> None:
+    other = replace(RECIPE, checksum="f" * 64)
+    open_bank(other, sorted(path.parents[2].glob("*.wav")), 4)
+    path.with_suffix(".json").write_bytes(other.path.with_suffix(".json").read_bytes())
+
+
+def older(path: Path) -> None:
     header = json.loads(path.with_suffix(".json").read_text())
-    header["recipe"]["checksum"] = "f" * 64
+    del header["digest"]
     path.with_suffix(".json").write_text(json.dumps(header))
 
 
@@ -128,7 +135,8 @@ def headless(path: Path) -> None:
         (flip, "damaged features"),
         (cut, "damaged features"),
         (foreign, "features of something else"),
-        (headless, "damaged features (Expecting value"),
+        (headless, "a damaged or older description"),
+        (older, "a damaged or older description"),
     ],
 )
 def test_a_cache_that_is_damaged_or_not_ours_is_made_again_and_told(clips: list[Path], harm: object, told: str) -> None:
@@ -142,6 +150,19 @@ def test_a_cache_that_is_damaged_or_not_ours_is_made_again_and_told(clips: list[
     assert again.notes[0].startswith(f"{RECIPE.path}: {told}")
     assert again.notes[0].endswith("; made again")
     assert open_bank(RECIPE, clips, 4).notes == ()
+
+
+def test_every_bit_of_the_description_is_covered(clips: list[Path]) -> None:
+    open_bank(RECIPE, clips, 4)
+    path, chance = RECIPE.path.with_suffix(".json"), random.Random(0)
+    whole = path.read_bytes()
+    for _ in range(300):
+        content = bytearray(whole)
+        content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+        path.write_bytes(content)
+        assert isinstance(_opened(RECIPE, len(clips)), str)
+    path.write_bytes(whole)
+    assert isinstance(_opened(RECIPE, len(clips)), Bank)
 
 
 def test_a_bad_clip_leaves_nothing_behind(clips: list[Path], cache: Path) -> None:

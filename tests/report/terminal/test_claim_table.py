@@ -35,7 +35,7 @@ def printed(*standings: ClaimStatus) -> str:
 
 def test_every_claim_stands_with_its_report_and_verdict() -> None:
     text = printed(HOLDS, FAILS, STUDY, NOT_BUILT)
-    assert "reports R0, R3" in text
+    assert "reports R0 and R3" in text
     assert "report R1" in text
     assert "`tiebreak run pooling`" in " ".join(text.split())
     assert "not built" in text

@@ -40,7 +40,7 @@ from tiebreak.data.graphs.graph_parts import (
 from tiebreak.data.graphs.karate import make_karate, place
 from tiebreak.data.graphs.planetoid import read_planetoid
 from tiebreak.data.sources import Source
-from tiebreak.data.splits import SPLITS
+from tiebreak.data.splits import SPLITS, counts_by_split
 from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study.registry import is_path
@@ -113,15 +113,11 @@ class GraphData:
         rows = zip(self.class_names, *map(self.counts, SPLITS), strict=True)
         return [
             f"{name}: {self.nodes:,} nodes, {len(self.edges):,} edges, {self.features.shape[1]:,} features, "
-            f"{self.classes} classes; {_listed([*self.sizes.values()])}",
+            f"{self.classes} classes; {counts_by_split([*self.sizes.values()])}",
             f"{name}: split {self.split_rule}; sha256 {self.checksum}",
             *(f"  {note}" for note in self.notes),
-            *(f"  {class_name}: {_listed(counts)}" for class_name, *counts in rows),
+            *(f"  {class_name}: {counts_by_split(counts)}" for class_name, *counts in rows),
         ]
-
-
-def _listed(counts: list[int]) -> str:
-    return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
 
 
 def load(name: str, data_dir: Path | None = None) -> GraphData:

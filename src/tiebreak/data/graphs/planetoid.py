@@ -81,7 +81,7 @@ def _test_index(path: Path, first: int, nodes: int) -> Indices:
 
 
 def _pairs(where: str, neighbours: Mapping[int, list[int]]) -> NDArray[Any]:
-    """Each pair of neighbours; both ends know of an edge, and that is no repetition."""
+    """Each edge once: both of its ends list it, which does not count as a repetition."""
     pairs = [(node, other) for node, others in neighbours.items() for other in others]
     try:
         directed = np.array(pairs, np.int64).reshape(-1, 2)

@@ -15,7 +15,7 @@ Addresses, sha256 or md5, and licences: `sources.SOURCES`. N images, H height, W
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from tiebreak.data.images.image_arrays import Labelled
 from tiebreak.data.images.mnist5k import load_mnist5k, mnist5k_file
 from tiebreak.data.images.user_images import load_user_images, user_checksum
 from tiebreak.data.sources import Source
-from tiebreak.data.splits import SPLITS, Split, permutation, tenths, with_validation
+from tiebreak.data.splits import SPLITS, Split, counts_by_split, permutation, tenths, with_validation
 from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
@@ -100,16 +100,13 @@ class ImageData:
         height, width, *channels = self.images["train"].shape[1:]
         colour = "RGB" if channels == [3] else "grey"
         name = printable(self.name)
+        sizes = counts_by_split(self.sizes.values())
         by_class = zip(self.class_names, *map(self.counts, SPLITS), strict=True)
         return [
-            f"{name}: {self.classes} classes, {_listed(self.sizes.values())}; {width}x{height} pixels, {colour}",
+            f"{name}: {self.classes} classes, {sizes}; {width}x{height} pixels, {colour}",
             f"{name}: split {self.split_rule}; sha256 {self.checksum}",
-            *(f"  {class_name}: {_listed(counts)}" for class_name, *counts in by_class),
+            *(f"  {class_name}: {counts_by_split(counts)}" for class_name, *counts in by_class),
         ]
-
-
-def _listed(counts: Iterable[int]) -> str:
-    return ", ".join(f"{count:,} {split}" for split, count in zip(SPLITS, counts, strict=True))
 
 
 def load(name: str, data_dir: Path | None = None) -> ImageData:

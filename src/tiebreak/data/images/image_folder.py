@@ -25,7 +25,7 @@ from tiebreak.data.images.image_files import SUFFIXES
 from tiebreak.data.splits import SPLITS, Split, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
-from tiebreak.text import printable
+from tiebreak.text import number_of, printable
 
 HELD_OUT_PERCENT = 15  # of every class for validation, and as many for testing
 LEAST = -(-100 // HELD_OUT_PERCENT)  # images of a class that can be split so
@@ -87,7 +87,7 @@ def _split_by_class(root: Path, found: Mapping[str, Path]) -> Listing:
         images = _images(folder)
         if len(images) < LEAST:
             raise TiebreakError(
-                f"{printable(folder)}: {len(images)} image{'s' if len(images) > 1 else ''}, too few to be split "
+                f"{printable(folder)}: {number_of(len(images), 'image')}, too few to be split "
                 f"70/15/15; at least {LEAST} are needed, or folders train, val and test of your own"
             )
         count = len(images) * HELD_OUT_PERCENT // 100

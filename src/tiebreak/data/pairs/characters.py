@@ -20,7 +20,6 @@ from tiebreak.errors import TiebreakError
 
 PAD, SOS, EOS, UNK = range(4)
 SPECIAL = 4  # how many numbers come before the first symbol
-UNKNOWN = "�"  # how UNK is written
 
 _MARK = re.compile(r"([.!?])")
 _OTHER = re.compile(r"[^a-z.!?]+")
@@ -74,21 +73,6 @@ def encode(text: str, symbols: Sequence[str], length: int) -> list[int]:
     numbers = _numbers(tuple(symbols))
     row = [SOS, *(numbers.get(letter, UNK) for letter in text), EOS]
     return row + [PAD] * (length - len(row))
-
-
-def decode(numbers: Iterable[int], symbols: Sequence[str]) -> str:
-    """The text before the first EOS, without SOS and PAD.
-
-    >>> decode([1, 3, 4, 5, 4, 2, 0, 0], ("a", "b"))
-    '�aba'
-    """
-    letters = []
-    for number in numbers:
-        if number == EOS:
-            break
-        if number not in (PAD, SOS):
-            letters.append(UNKNOWN if number == UNK else symbols[number - SPECIAL])
-    return "".join(letters)
 
 
 @lru_cache(maxsize=16)

@@ -3,8 +3,8 @@
 | file in CACHE/features | holds                                                                                  |
 |------------------------|----------------------------------------------------------------------------------------|
 | NAME-DIGEST.npy        | float16 [all frames, mels]: the features of all clips, one after the other              |
-| NAME-DIGEST.json       | what they were made of and how, where each clip begins, the sha256 of the .npy, and     |
-|                        | what they were normalised by                                                           |
+| NAME-DIGEST.json       | what they were made of and how, where each clip begins, the sha256 of the .npy,         |
+|                        | what they were normalised by, and the sha256 of all that                               |
 | NAME-DIGEST.lock       | nothing: held by the process that makes them                                           |
 
 The digest is that of the recipe, so other data or another front end is another file. A cache that is damaged or not
@@ -40,6 +40,7 @@ Clip = Path | Utterance  # a sound file, or a text for eSpeak NG
 Progress = Callable[[int, int], None]  # clips done, clips in all
 
 VERSION = 2  # of the front end: another number makes all features again
+DIGEST = b', "digest": "%s"}'  # ends the .json: the sha256 of what is before it
 ROWS = 1 << 16  # frames that are normalised at a time
 
 
@@ -111,7 +112,9 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
     if not (path.is_file() and path.with_suffix(".json").is_file()):
         return None
     try:
-        header = json.loads(path.with_suffix(".json").read_bytes())
+        header = _read_description(path.with_suffix(".json"))
+        if header is None:
+            return "a damaged or older description of the features"
         if header["recipe"] != asdict(recipe):
             return "features of something else"
         if header["sha256"] != file_checksum(path):
@@ -130,7 +133,7 @@ def _opened(recipe: Recipe, clips: int) -> Bank | str | None:
 
 
 def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress | None, workers: int) -> None:
-    for left in recipe.path.parent.glob(f".{recipe.path.name}.*.part"):  # of a process that was killed
+    for left in recipe.path.parent.glob(f".{recipe.path.stem}.*.part"):  # of a process that was killed
         left.unlink()
     offsets, silent = [0], []
     total, squares = np.zeros(recipe.mels), np.zeros(recipe.mels)
@@ -154,7 +157,22 @@ def _build(recipe: Recipe, clips: Sequence[Clip], train: int, progress: Progress
         checksum = file_checksum(part)
     header = {"recipe": asdict(recipe), "sha256": checksum, "silent": silent, "offsets": offsets}
     header |= {"mean": mean.tolist(), "deviation": deviation.tolist()}
-    files.write(recipe.path.with_suffix(".json"), json.dumps(header))
+    _write_description(recipe.path.with_suffix(".json"), header)
+
+
+def _write_description(path: Path, content: dict[str, Any]) -> None:
+    """JSON whose last key holds the sha256 of all bytes before it."""
+    body = json.dumps(content).removesuffix("}").encode()
+    files.write(path, body + DIGEST % hashlib.sha256(body).hexdigest().encode())
+
+
+def _read_description(path: Path) -> dict[str, Any] | None:
+    """The description of the features; None if a byte of it has changed."""
+    content = path.read_bytes()
+    body = content[: -len(DIGEST % bytes(64))]
+    if content != body + DIGEST % hashlib.sha256(body).hexdigest().encode():
+        return None
+    return dict(json.loads(content))
 
 
 def _write_header(file: IO[bytes], frames: int, mels: int) -> None:

@@ -8,7 +8,7 @@ n runs over the places of all images of a run's batch. With the few channels of 
 done by plain multiply-adds, a tile of channels times places in registers; the third sums over many places and is a
 matrix product, as three TF32 products: the precision of float32. The bias is one more column of it, where x is 1.
 Sizes are compile-time constants, blocks do not depend on the number of runs, and sums have a fixed order: a run's
-numbers do not depend on its company.
+numbers do not depend on the runs computed with it.
 """
 
 from __future__ import annotations

@@ -27,9 +27,15 @@ HEAD_BYTES = 2048  # the digest stands in the first lines of the page
 
 def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdict: Verdict) -> Path:
     """Write report.md and report.html into `folder`, each whole or not at all; the path of the page."""
+    for name, content in contents(study, plan, records, verdict).items():
+        files.write(folder / name, content)
+    return folder / HTML_FILE
+
+
+def contents(study: Study, plan: Plan, records: Records, verdict: Verdict) -> dict[str, str]:
+    """The files of a report: report.md and report.html."""
     evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
-    files.write(folder / MARKDOWN_FILE, _markdown(evidence))
-    return files.write(folder / HTML_FILE, _html(evidence))
+    return {MARKDOWN_FILE: _markdown(evidence), HTML_FILE: _html(evidence)}
 
 
 def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:

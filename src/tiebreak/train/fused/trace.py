@@ -18,7 +18,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.graph import CodeGen
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.buffer_updates import take_buffer_updates
+from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
+from tiebreak.layers.dropout import restart_calls
 from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.optim import Kind, update
 
@@ -34,7 +35,10 @@ class _Loss(nn.Module):
         self.task, self.network = task, network
 
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
-        return self.task.loss(self.network, batch, weights, hypers), take_buffer_updates(self.network)
+        restart_calls(self.network)
+        before = dict(self.network.named_buffers())
+        loss = self.task.loss(self.network, batch, weights, hypers)
+        return loss, {**rebound_buffers(self.network, before), **take_buffer_updates(self.network)}
 
 
 class _Outcomes(nn.Module):

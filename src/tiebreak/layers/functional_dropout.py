@@ -1,0 +1,139 @@
+"""Dropout that a network calls as a function: `F.dropout`, and the dropout of attention weights.
+
+These functions draw from torch's global generator, whose state depends on what ran before. While a network with
+`key_functions` is in a forward pass in training mode, a `TorchFunctionMode` computes them with hashed masks instead, as
+`dropout` does: the key is that of one hidden layer, and every call in a pass draws its own mask. So they are the same
+alone, under vmap, in a traced step and after a resume.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from tiebreak.layers.dropout import Keyed, mask
+
+HIDDEN = "functional_dropout"  # the name of the hidden layer
+_attention = F.scaled_dot_product_attention
+_multi_head = F.multi_head_attention_forward
+
+
+class FunctionKey(Keyed):
+    """The hidden layer that holds the key. In an `nn.Sequential` it is called, and changes nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.modes: list[KeyedFunctions | None] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The input."""
+        return x
+
+
+class KeyedFunctions(TorchFunctionMode):
+    """Computes the functions below with masks of a layer's key. `count` tells how many were called."""
+
+    def __init__(self, layer: Keyed) -> None:
+        super().__init__()
+        self.layer, self.count = layer, 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        own = _FUNCTIONS.get(func)
+        return func(*args, **(kwargs or {})) if own is None else own(self, *args, **(kwargs or {}))
+
+    def dropout(self, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+        """`F.dropout`."""
+        self.count += 1
+        if not training:
+            return input
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        rate = torch.full((), p, dtype=input.dtype, device=input.device)
+        scales = mask(input, rate, self.layer.next_key())
+        return input.mul_(scales) if inplace else input * scales
+
+    def plain_dropout(self, input: Tensor, p: float, train: bool) -> Tensor:
+        """`torch.dropout`."""
+        return self.dropout(input, p, train)
+
+    def attention(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        attn_mask: Tensor | None = None,
+        dropout_p: float = 0.0,
+        is_causal: bool = False,
+        scale: float | None = None,
+        enable_gqa: bool = False,
+    ) -> Tensor:
+        """`F.scaled_dot_product_attention`; with dropout, the formula as its documentation gives it."""
+        if dropout_p == 0:
+            return _attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if enable_gqa:
+            key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
+        scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+        if is_causal:
+            seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+            scores = scores.masked_fill(~seen, -torch.inf)
+        if attn_mask is not None:
+            boolean = attn_mask.dtype == torch.bool
+            scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
+        return self.dropout(scores.softmax(dim=-1), dropout_p) @ value
+
+    def multi_head(self, *args: Any, **kwargs: Any) -> Any:
+        """`F.multi_head_attention_forward`, the function behind `nn.MultiheadAttention`."""
+        with _replaced(dropout=self.dropout, scaled_dot_product_attention=self.attention):
+            return _multi_head(*args, **kwargs)
+
+
+_FUNCTIONS: dict[Any, Callable[..., Any]] = {
+    F.dropout: KeyedFunctions.dropout,
+    torch.dropout: KeyedFunctions.plain_dropout,
+    _attention: KeyedFunctions.attention,
+    _multi_head: KeyedFunctions.multi_head,
+}
+
+
+@contextmanager
+def _replaced(**functions: Any) -> Iterator[None]:
+    """Replace functions of `torch.nn.functional`: no mode sees what one function of that module calls of another."""
+    before = {name: getattr(F, name) for name in functions}
+    try:
+        for name, function in functions.items():
+            setattr(F, name, function)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(F, name, function)
+
+
+def key_functions(network: nn.Module) -> None:
+    """Compute the dropout functions that the network calls in training with hashed masks from now on."""
+    network.add_module(HIDDEN, FunctionKey())
+    network.register_forward_pre_hook(_enter, prepend=True)
+    network.register_forward_hook(_leave, always_call=True)
+
+
+def _enter(network: nn.Module, args: Any) -> None:
+    layer = network.get_submodule(HIDDEN)
+    assert isinstance(layer, FunctionKey)
+    mode = KeyedFunctions(layer) if network.training else None
+    layer.modes.append(mode)
+    if mode is not None:
+        mode.__enter__()  # type: ignore[no-untyped-call]
+
+
+def _leave(network: nn.Module, args: Any, output: Any) -> None:
+    layer = network.get_submodule(HIDDEN)
+    assert isinstance(layer, FunctionKey)
+    mode = layer.modes.pop()
+    if mode is not None:
+        mode.__exit__(None, None, None)  # type: ignore[no-untyped-call]

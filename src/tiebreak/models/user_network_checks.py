@@ -1,0 +1,207 @@
+"""What a user's network must not do, checked before training: a run's numbers depend on its seed and on nothing else.
+
+The checks build the network a few times and call it in both modes. They find random numbers that cannot be repeated,
+memory that is no registered tensor (it would be in no checkpoint, and not per run), and tensors that evaluation
+changes. Each is refused in one line that names the layer. A draw that happens later, under some condition, is noticed
+in training: `loop` compares the global generators, and `fused` runs traced operations, which cannot draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
+from tiebreak.layers.dropout import restart_calls
+from tiebreak.layers.functional_dropout import FunctionKey, KeyedFunctions, key_functions
+from tiebreak.layers.global_generators import drawn_from, generator_states, seeded
+from tiebreak.models.unregistered import changed_attribute, same, unregistered
+
+Inputs = tuple[Tensor, ...]
+Make = Callable[[int], nn.Module]  # builds the network from a seed
+
+
+def check_network(make: Make, inputs: Inputs) -> bool:
+    """Refuse a network whose runs could not be repeated. Returns whether it calls dropout as a function."""
+    inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
+    _check_evaluation(make(0).eval(), inputs)
+    functional = _check_training(make(0).train(), inputs)
+    _check_building(make, inputs)
+    if functional:
+        _check_hidden_layer(make(0).eval(), inputs)
+    return functional
+
+
+def _random(like: Tensor) -> Tensor:
+    return torch.rand(like.shape, generator=torch.Generator().manual_seed(1))
+
+
+def _check_building(make: Make, inputs: Inputs) -> None:
+    """Two networks of one seed are equal, and registered tensors are all that networks of two seeds differ in."""
+    one, again, other = make(0), make(0), make(1)
+    repeated = _tensors(again)
+    for name, value in _tensors(one).items():
+        if name not in repeated or not same(value, repeated[name]):
+            raise TiebreakError(
+                f"{name!r} differs when the network is built again from the same seed; draw initial values with torch,"
+                " numpy.random or random, not with a generator of its own"
+            )
+    with torch.no_grad():
+        for name, value in _tensors(one).items():
+            if name not in _tensors(other) or _tensors(other)[name].shape != value.shape:
+                raise TiebreakError(f"{name!r} has a shape that depends on the seed")
+            value.copy_(_tensors(other)[name])
+        outputs = []
+        for network in (one.eval(), other.eval()):
+            outputs.append(network(*inputs))
+    if not same(*outputs):
+        name = changed_attribute(unregistered(one), unregistered(other)) or "something"
+        raise TiebreakError(
+            f"{name!r} depends on the seed and is not registered, so that runs trained together would share it; use"
+            " register_buffer"
+        )
+
+
+def _check_evaluation(network: nn.Module, inputs: Inputs) -> None:
+    """Evaluation draws nothing, changes no tensor of the network, and gives the same output again."""
+    with torch.no_grad(), seeded(0):
+        with _no_draws(network, "evaluation"):
+            network(*inputs)
+        before = {name: (id(value), value._version) for name, value in _tensors(network).items()}
+        first = network(*inputs)
+        after = {name: (id(value), value._version) for name, value in _tensors(network).items()}
+        if changed := next((name for name in before if after.get(name) != before[name]), ""):
+            raise TiebreakError(
+                f"the forward pass changes {changed!r} in evaluation mode too, so that a result would depend on what"
+                " was evaluated before; change it only `if self.training`"
+            )
+        attributes = unregistered(network)
+        _refuse_difference(network, first, network(*inputs), attributes)
+        take_buffer_updates(network)
+
+
+def _check_training(network: nn.Module, inputs: Inputs) -> bool:
+    """Training draws only with a key, and what it remembers are registered buffers."""
+    mode = KeyedFunctions(FunctionKey())
+    params = [each for each in network.parameters() if each.requires_grad]
+    places = {name: (id(each), each.data_ptr()) for name, each in network.named_parameters()}
+
+    def call() -> tuple[Tensor, ...]:
+        restart_calls(network)
+        mode.layer.calls = 0
+        with _restored(network):
+            before = dict(network.named_buffers())
+            with mode:
+                out: Tensor = network(*inputs)
+            gradients = torch.autograd.grad(out.square().mean(), params, materialize_grads=True)
+            rebound_buffers(network, before)
+            take_buffer_updates(network)
+        return out.detach(), *gradients
+
+    try:
+        with seeded(0), _no_draws(network, "training"):
+            first = call()
+        now = {name: (id(each), each.data_ptr()) for name, each in network.named_parameters()}
+        if moved := next((name for name in {**places, **now} if places.get(name) != now.get(name)), ""):
+            raise TiebreakError(
+                f"the forward pass replaces parameter {moved!r}, so that another one is trained than is used; change it"
+                " in place under torch.no_grad(), or compute with another tensor"
+            )
+        with seeded(1):
+            second = call()
+        attributes = unregistered(network)
+        with seeded(2):
+            third = call()
+    except TiebreakError:
+        raise
+    except Exception:  # it may raise anything: training will raise it again, and say which run failed
+        return mode.count > 0
+    _refuse_difference(network, first[0], second[0], {})
+    _refuse_difference(network, first[0], third[0], attributes)
+    if not all(map(same, first, third)):
+        raise TiebreakError(
+            "its gradient changes from call to call with the same input, parameters and buffers; inside"
+            " torch.utils.checkpoint use nn.Dropout, not F.dropout"
+        )
+    if changing := changed_attribute(attributes, unregistered(network)):
+        raise TiebreakError(
+            f"{changing!r} changes from call to call and is not registered, so that a resumed run would not have it;"
+            " use register_buffer"
+        )
+    return mode.count > 0
+
+
+def _check_hidden_layer(network: nn.Module, inputs: Inputs) -> None:
+    """The layer that holds the key of functions does not change what the network computes."""
+    with torch.no_grad():
+        before = network(*inputs)
+        key_functions(network)
+        if not same(before, network(*inputs)):
+            raise TiebreakError("it calls F.dropout and iterates over its own layers; use nn.Dropout in its place")
+
+
+def _refuse_difference(network: nn.Module, first: Tensor, second: Tensor, before: dict[str, Any]) -> None:
+    if not same(first, second):
+        name = changed_attribute(before, unregistered(network))
+        raise TiebreakError(
+            "its output changes from call to call with the same input, parameters and buffers:"
+            f" {f'{name!r} is' if name else 'something is'} no registered buffer; use register_buffer"
+        )
+
+
+def _tensors(network: nn.Module) -> dict[str, Tensor]:
+    return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+@contextmanager
+def _restored(network: nn.Module) -> Iterator[None]:
+    """Parameters and buffers have the values of before afterwards, and are the tensors of before."""
+    buffers = [(layer._buffers, name, value) for layer in network.modules() for name, value in layer._buffers.items()]
+    values = [(value, value.detach().clone()) for value in _tensors(network).values()]
+    yield
+    for places, name, value in buffers:
+        places[name] = value
+    with torch.no_grad():
+        for tensor, value in values:
+            if not isinstance(tensor, nn.Parameter):
+                tensor.detach_()
+            tensor.data.copy_(value)
+
+
+@contextmanager
+def _no_draws(network: nn.Module, doing: str) -> Iterator[None]:
+    """Refuse draws from a global generator inside, by the name of the innermost layer that draws."""
+    started: list[dict[str, Any]] = []
+    found: list[tuple[str, str]] = []  # layer, generator
+
+    def enter(layer: nn.Module, args: Any) -> None:
+        started.append(generator_states())
+
+    def leave(name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def hook(layer: nn.Module, args: Any, output: Any) -> None:
+            if (drawn := drawn_from(started.pop())) and not found:
+                found.append((f"layer {name!r}, {type(layer).__name__}," if name else "it", drawn))
+
+        return hook
+
+    handles = []
+    for name, layer in network.named_modules():
+        handles.append(layer.register_forward_pre_hook(enter, prepend=True))
+        handles.append(layer.register_forward_hook(leave(name), always_call=True))
+    before = generator_states()
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+    if drawn := drawn_from(before):
+        layer, drawn = found[0] if found else ("it", drawn)
+        raise TiebreakError(
+            f"{layer} draws random numbers from the generator of {drawn} in {doing}, which no run could repeat; use"
+            " nn.Dropout or F.dropout (of a tensor of ones, for a mask of its own)"
+        )

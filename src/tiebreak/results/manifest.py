@@ -1,0 +1,103 @@
+"""The digests of a results folder's files, kept in its store: what changed since it was written is never believed.
+
+A digest is stored as `pending` before the file is written and becomes the file's digest with it, so that a kill in
+between leaves either the file before or the new one, and both are known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import PLAN_FILE
+from tiebreak.results.record import FileRecord
+from tiebreak.results.store import STORE_FILE, Store
+
+STUDY_FILE = "study.toml"
+DESIGNS_FILE = "designs.py"
+FILES = (STUDY_FILE, PLAN_FILE, DESIGNS_FILE, "verdict.json", "report.html", "report.md")  # that may have a digest
+
+
+def write_files(folder: Path, contents: Mapping[str, str]) -> None:
+    """Write files of the folder and store their digests; a file that is as it should be is not written again."""
+    digests = {name: hashlib.sha256(content.encode()).hexdigest() for name, content in contents.items()}
+    with closing(Store.create(folder)) as store:
+        known = store.files()
+        new = [
+            name
+            for name, digest in digests.items()
+            if known.get(name) != FileRecord(name=name, sha256=digest) or _digest(folder / name) != digest
+        ]
+        if not new:
+            return
+        with store.transaction():
+            for name in new:
+                store.set_file(replace(known.get(name, FileRecord(name=name)), pending=digests[name]))
+        with store.transaction():  # another writer (`tiebreak report`) waits here
+            for name in new:
+                files.write(folder / name, contents[name])
+                pending = store.files()[name].pending
+                kept = "" if pending == digests[name] else pending
+                store.set_file(FileRecord(name=name, sha256=digests[name], pending=kept))
+
+
+def file_problems(store: Store, folder: Path, names: Collection[str] | None = None) -> dict[str, str]:
+    """What is wrong with the files (all, or those named), by name: one line each. Files without a digest are right."""
+    found = {}
+    for name, record in store.files().items():
+        if name not in (FILES if names is None else names):
+            continue
+        if _differs(folder, record) and _differs(folder, store.files()[name]):  # twice: it may be written just now
+            found[name] = _problem(folder / name)
+    return found
+
+
+def require(store: Store, folder: Path, names: Collection[str]) -> None:
+    """Refuse files that are not as they were written."""
+    problems = file_problems(store, folder, names)
+    if problems:
+        raise TiebreakError("; ".join(problems.values()))
+
+
+def require_folder_file(path: Path) -> None:
+    """Refuse a file of a results folder that is not as it was written. Any other file is right."""
+    folder = path.parent
+    if (folder / STORE_FILE).is_file():
+        with closing(Store.open(folder)) as store:
+            require(store, folder, (path.name,))
+
+
+def is_recorded(folder: Path, *names: str) -> bool:
+    """Whether the folder's files have digests and match them."""
+    if not (folder / STORE_FILE).is_file():
+        return False
+    with closing(Store.open(folder)) as store:
+        return set(names) <= set(store.files()) and not file_problems(store, folder, names)
+
+
+def _differs(folder: Path, record: FileRecord) -> bool:
+    digest = _digest(folder / record.name)
+    return digest != record.sha256 and (not record.pending or digest != record.pending)
+
+
+def _digest(path: Path) -> str:
+    """The sha256 of a file, empty where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise TiebreakError(f"{path}: {error.strerror}") from None
+
+
+def _problem(path: Path) -> str:
+    what = "damaged or edited: its sha256 is not the recorded one" if path.exists() else "missing"
+    advice = "`tiebreak run` with your study writes it again"
+    if path.name == STUDY_FILE:
+        advice += " (this copy is not for editing: to change the study, edit your own file and run that)"
+    return f"{path}: {what}; {advice}"

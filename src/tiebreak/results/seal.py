@@ -1,0 +1,51 @@
+"""The sha256 of the whole store while no writer works in the folder: it covers the bytes that hold no row too.
+
+`records.sha256` is written when a command has closed the store and removed when the next writer opens it, so that a
+killed study has none. `sha256sum -c` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.results.connection import log_of
+
+SEAL_FILE = "records.sha256"
+
+
+def seal(store: Path) -> None:
+    """Write the seal of a closed store; not while another process has it open."""
+    if not log_of(store).exists():
+        files.write(store.parent / SEAL_FILE, _seal(store))
+
+
+def unseal(store: Path) -> None:
+    """Remove the seal, before the store is changed."""
+    try:
+        (store.parent / SEAL_FILE).unlink(missing_ok=True)
+    except OSError as error:
+        raise TiebreakError(f"{store.parent}: cannot be written: {error.strerror}") from None
+
+
+def seal_problem(store: Path) -> str:
+    """What a seal says against the store; empty where it says nothing, or there is none."""
+    path = store.parent / SEAL_FILE
+    stored = _read(path)
+    if stored is None or stored == _seal(store).encode() or stored != _read(path):  # the last: a writer came meanwhile
+        return ""
+    return f"{store}: damaged, or {SEAL_FILE} is: its sha256 is not the recorded one"
+
+
+def _seal(store: Path) -> str:
+    with store.open("rb") as file:
+        return f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {store.name}\n"
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,215 @@
+"""Users' networks with dropout and other random numbers, and with one layer in several places."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from support.zoo import WIDTH, Net, refused, trains
+from tiebreak.models.design import Images
+
+
+@trains()
+class SharedLayer(Net):
+    def more(self) -> None:
+        self.first = self.second = nn.Linear(WIDTH, WIDTH)
+
+    def middle(self, x: Any) -> Any:
+        return self.second(F.relu(self.first(x)))
+
+
+@trains()
+class TiedWeights(Net):
+    def more(self) -> None:
+        self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.down.weight = self.up.weight
+
+    def middle(self, x: Any) -> Any:
+        return self.down(torch.tanh(self.up(x)))
+
+
+@trains()
+class TransposedTie(Net):
+    def middle(self, x: Any) -> Any:
+        return F.linear(torch.tanh(self.out(x)), self.out.weight.T)
+
+
+@trains(draws=True)
+class OneDropoutThrice(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.4)
+
+    def middle(self, x: Any) -> Any:
+        return self.drop(F.relu(self.drop(F.relu(self.drop(x)))))
+
+
+@trains(draws=True)
+class DropoutOfTwoNames(Net):
+    def more(self) -> None:
+        self.one = self.two = nn.Dropout(0.4)
+        self.block = nn.Sequential(nn.ReLU(), self.one)
+
+    def middle(self, x: Any) -> Any:
+        return self.two(self.block(self.one(x)))
+
+
+@trains(draws=True)
+class DropoutInAList(Net):
+    """A plain list holds the layer that a name holds too."""
+
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.4)
+        self.steps: list[Any] = [nn.ReLU(), self.drop, torch.tanh, self.drop]
+
+    def middle(self, x: Any) -> Any:
+        for step in self.steps:
+            x = step(x)
+        return x
+
+
+@trains()
+class SharedBatchNorm(Net):
+    def more(self) -> None:
+        self.norm = self.again = nn.BatchNorm1d(WIDTH)
+
+    def middle(self, x: Any) -> Any:
+        return self.again(F.relu(self.norm(x)))
+
+
+@trains(draws=True)
+class FunctionalDropout(Net):
+    def middle(self, x: Any) -> Any:
+        return F.dropout(F.relu(F.dropout(x, 0.3, self.training)), 0.5, training=self.training)
+
+
+@trains(draws=True)
+class FunctionalAndLayer(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.2, inplace=True)
+
+    def middle(self, x: Any) -> Any:
+        x = 2 * x
+        self.drop(x)
+        return F.dropout(x, 0.3, self.training)
+
+
+@trains(draws=True)
+def sequential_with_function(shape: Images) -> nn.Module:
+    class Function(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return F.dropout(x, 0.3, self.training)
+
+    return nn.Sequential(nn.Flatten(), Function(), nn.Linear(36, shape.classes))
+
+
+@trains(draws=True)
+class StochasticDepth(Net):
+    """Whole residual branches are left out, by dropout of ones."""
+
+    def more(self) -> None:
+        self.branch = nn.Linear(WIDTH, WIDTH)
+
+    def middle(self, x: Any) -> Any:
+        return x + F.dropout(torch.ones_like(x[:, :1]), 0.3, self.training) * F.relu(self.branch(x))
+
+
+@trains(draws=True)
+class DropsEverything(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(1.0)
+
+    def middle(self, x: Any) -> Any:
+        return x + self.drop(x)
+
+
+@refused("layer 'branch', Branch, draws random numbers from the generator of torch")
+class StochasticDepthByRand(Net):
+    class Branch(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return F.relu(x) * (torch.rand(len(x), 1) > 0.2) if self.training else F.relu(x)
+
+    def more(self) -> None:
+        self.branch = self.Branch()
+
+    def middle(self, x: Any) -> Any:
+        return x + self.branch(x)
+
+
+@refused("generator of torch")
+class Noise(Net):
+    def middle(self, x: Any) -> Any:
+        return x + 0.1 * torch.randn_like(x) if self.training else x
+
+
+@refused("generator of torch")
+class BernoulliInPlace(Net):
+    def middle(self, x: Any) -> Any:
+        return x * torch.empty_like(x).bernoulli_(0.5) if self.training else x
+
+
+@refused("generator of torch")
+class Permutes(Net):
+    def middle(self, x: Any) -> Any:
+        return x[:, torch.randperm(WIDTH)] if self.training else x
+
+
+@refused("generator of NumPy")
+class DrawsNumpy(Net):
+    def middle(self, x: Any) -> Any:
+        return x * float(np.random.rand()) if self.training else x  # noqa: NPY002
+
+
+@refused("generator of Python")
+class DrawsPython(Net):
+    def middle(self, x: Any) -> Any:
+        return x if self.training and random.random() < 0.5 else 2 * x
+
+
+@refused("generator of torch in evaluation")
+class DropsInEvaluation(Net):
+    def middle(self, x: Any) -> Any:
+        return F.dropout(x, 0.5)
+
+
+@refused("nn.Dropout2d")
+class ChannelDropout(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout2d(0.5)
+
+
+@refused("nn.AlphaDropout")
+class SelfNormalising(Net):
+    def more(self) -> None:
+        self.drop = nn.AlphaDropout(0.5)
+
+
+@refused("layer 'act', RReLU, draws")
+class RandomSlope(Net):
+    def more(self) -> None:
+        self.act = nn.RReLU()
+
+    def middle(self, x: Any) -> Any:
+        return self.act(x)
+
+
+@refused("layer 'rnn', LSTM, draws")
+class LstmDropout(Net):
+    def more(self) -> None:
+        self.rnn = nn.LSTM(WIDTH, WIDTH, num_layers=2, dropout=0.5, batch_first=True)
+
+    def middle(self, x: Any) -> Any:
+        return self.rnn(x[:, None])[0][:, -1]
+
+
+@refused("its output changes from call to call")
+class OwnGenerator(Net):
+    def more(self) -> None:
+        self.generator = torch.Generator().manual_seed(0)
+
+    def middle(self, x: Any) -> Any:
+        return x + torch.randn(WIDTH, generator=self.generator) if self.training else x

@@ -1,0 +1,209 @@
+"""Users' networks with unusual structure: hooks, lazy layers, branches, gradients of their own."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from support.zoo import WIDTH, Net, refused, trains
+
+
+@trains()
+class NumpyStart(Net):
+    """Initial values from the global generators of NumPy and Python: seeded."""
+
+    def more(self) -> None:
+        with torch.no_grad():
+            self.inner.weight.copy_(torch.from_numpy(0.1 * np.random.randn(WIDTH, 36)))  # noqa: NPY002
+            self.inner.bias.fill_(random.random())
+
+
+@trains()
+class Nested(Net):
+    def more(self) -> None:
+        blocks = {name: nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2)) for name in ("left", "right")}
+        self.blocks = nn.ModuleDict(blocks)
+
+    def middle(self, x: Any) -> Any:
+        for name in ("left", "right"):
+            layers: Any = self.blocks[name]
+            for layer in layers:
+                x = x + torch.tanh(layer(x))
+        return x
+
+
+@trains()
+class Lazy(Net):
+    def more(self) -> None:
+        self.inner = nn.LazyLinear(WIDTH)
+        self.norm = nn.LazyBatchNorm1d()
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(self.norm(x))
+
+
+@trains()
+class MakesItsLayer(Net):
+    """Makes a layer when it first sees an input."""
+
+    def middle(self, x: Any) -> Any:
+        if not hasattr(self, "extra"):
+            self.extra = nn.Linear(x.shape[1], WIDTH).to(x)
+        return F.relu(self.extra(x))
+
+
+@refused("generator of torch")
+class MakesALayerEachTime(Net):
+    def middle(self, x: Any) -> Any:
+        return nn.Linear(WIDTH, WIDTH).to(x)(x)
+
+
+@trains()
+class Hooks(Net):
+    """Hooks on its own layers, one of them a dropout that is swapped."""
+
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.0)
+        self.norm = nn.BatchNorm1d(WIDTH)
+        self.inner.register_forward_hook(lambda layer, args, out: out * 2)
+        self.drop.register_forward_pre_hook(lambda layer, args: (args[0] + 1,))
+        self.norm.register_forward_hook(lambda layer, args, out: out + args[0])
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(self.norm(self.drop(x)))
+
+
+@trains(fusible=False)
+class DataBranch(Net):
+    def middle(self, x: Any) -> Any:
+        return F.relu(x) if float(x.mean()) > 0 else torch.tanh(x)
+
+
+@trains()
+class Fourier(Net):
+    def middle(self, x: Any) -> Any:
+        return torch.fft.irfft(torch.fft.rfft(x) * torch.exp(torch.tensor(0.3j)), n=WIDTH)
+
+
+@refused("complex")
+class ComplexOutput(Net):
+    def forward(self, images: Tensor) -> Tensor:
+        return torch.complex(super().forward(images), super().forward(images))
+
+
+@refused("tuple")
+class ReturnsTuple(Net):
+    def forward(self, images: Tensor) -> Any:
+        return super().forward(images), 1
+
+
+@refused("has no parameters to train")
+class AllFrozen(Net):
+    def more(self) -> None:
+        self.requires_grad_(False)
+
+
+@trains()
+class Frozen(Net):
+    def more(self) -> None:
+        self.inner.requires_grad_(False)
+
+
+@trains()
+class Unused(Net):
+    def more(self) -> None:
+        self.unused = nn.Linear(3, 3)
+
+
+@trains()
+class InPlace(Net):
+    def more(self) -> None:
+        self.act = nn.ReLU(inplace=True)
+
+    def middle(self, x: Any) -> Any:
+        x = x + 1
+        x *= 2
+        return self.act(x)
+
+
+class _Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x**3
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, above: Any) -> Any:
+        return 3 * ctx.saved_tensors[0] ** 2 * above
+
+
+class _OldCube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx: Any, above: Any) -> Any:
+        return 3 * ctx.saved_tensors[0] ** 2 * above
+
+
+@trains()
+class OwnGradient(Net):
+    def middle(self, x: Any) -> Any:
+        return _Cube.apply(x)  # type: ignore[no-untyped-call]
+
+
+@trains(fusible=False)
+class OldOwnGradient(Net):
+    def middle(self, x: Any) -> Any:
+        return _OldCube.apply(x)  # type: ignore[no-untyped-call]
+
+
+@trains(fusible=False)
+class Checkpointed(Net):
+    def middle(self, x: Any) -> Any:
+        return checkpoint(torch.tanh, x, use_reentrant=False)
+
+
+@trains(fusible=False, draws=True)
+class CheckpointedDropout(Net):
+    def more(self) -> None:
+        self.block = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.4), nn.Tanh())
+
+    def middle(self, x: Any) -> Any:
+        return checkpoint(self.block, x, use_reentrant=False)
+
+
+@refused("torch.utils.checkpoint")
+class CheckpointedTwice(Net):
+    def more(self) -> None:
+        self.block = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Dropout(0.4), nn.Tanh())
+
+    def middle(self, x: Any) -> Any:
+        return self.block(checkpoint(self.block, x, use_reentrant=False))
+
+
+@refused("torch.utils.checkpoint")
+class CheckpointedFunction(Net):
+    def middle(self, x: Any) -> Any:
+        return checkpoint(lambda x: torch.tanh(F.dropout(x, 0.4, self.training)), x, use_reentrant=False)
+
+
+@trains()
+class PartWithoutGradient(Net):
+    def middle(self, x: Any) -> Any:
+        with torch.no_grad():
+            scale = x.abs().mean(dim=1, keepdim=True)
+        return F.relu(x) / (1 + scale)
