@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test clean help
+.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test torture clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -44,6 +44,12 @@ gpu-test: $(STAMP) ## the tests that need a CUDA device
 browser-test: $(STAMP) ## install Debian's Chromium if missing and look at the report in it
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	@$(BIN)/python -m pytest -q -m browser
+
+TORTURE ?= 200
+FUZZ ?= 100000
+
+torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20 FUZZ=1000 make torture: less
+	@OMP_NUM_THREADS=1 TORTURE=$(TORTURE) FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -m "torture and not browser"
 
 clean: ## remove the environment and caches (never your runs)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

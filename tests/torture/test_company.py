@@ -1,0 +1,69 @@
+"""Readers beside a writer, and two writers: nobody waits for a reader, everybody sees a whole folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from support.torture import PATIENCE_SECONDS, QUICK, case, results, times
+
+pytestmark = pytest.mark.torture
+READERS = ("status", "verdict", "check", "report", "status", "verdict") if times(0) else ("status", "check", "report")
+
+
+def read_until(done: threading.Event, command: str, folder: Path, out: Path, seen: list[tuple[int, str]]) -> None:
+    """Run a reader again and again, and once more after the writer has ended."""
+    elsewhere = ("--out", str(out)) if command == "report" else ()
+    while True:
+        last = done.is_set()
+        found = subprocess.run(
+            [sys.executable, "-m", "tiebreak", command, str(folder), *elsewhere],
+            capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS,
+        )  # fmt: skip
+        seen.append((found.returncode, found.stdout + found.stderr))
+        if last:
+            return
+
+
+@pytest.mark.parametrize("number", range(5 if times(0) else 1))
+def test_readers_beside_a_writer_see_a_whole_folder(
+    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    tried = case(*QUICK, family_data, tmp_path_factory.getbasetemp())
+    command, done = tried.command(tmp_path / "out"), threading.Event()
+    writer = command.start()
+    seen: dict[int, list[tuple[int, str]]] = {place: [] for place in range(len(READERS))}
+    threads = [
+        threading.Thread(target=read_until, args=(done, name, command.folder, tmp_path / f"report{place}", seen[place]))
+        for place, name in enumerate(READERS)
+    ]
+    for thread in threads:
+        thread.start()
+    output, _ = writer.communicate(timeout=PATIENCE_SECONDS)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert writer.returncode == 0, output
+    for answers in seen.values():
+        assert all("Traceback" not in text for _, text in answers), answers
+        early = ("is this the --out folder", "no such folder")
+        began = [code for code, text in answers if not any(hint in text for hint in early)]
+        assert set(began) == {0}, answers
+    assert results(command.folder) == tried.whole
+
+
+@pytest.mark.parametrize("number", range(5 if times(0) else 1))
+def test_two_writers_take_turns(
+    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    tried = case(*QUICK, family_data, tmp_path_factory.getbasetemp())
+    commands = [tried.command(tmp_path / "out") for _ in range(2)]
+    processes = [command.start() for command in commands]
+    outputs = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    commands[0].complete()
+    assert results(commands[0].folder) == tried.whole
