@@ -17,7 +17,7 @@ from typing import Protocol
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.files import is_file, replacing
+from tiebreak.files import inside, is_file, replacing
 
 __all__ = [
     "SOURCES",
@@ -164,7 +164,7 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     check_fetchable(source)
     folder = cache_dir() / source.name
     for file in source.files:
-        path = folder / file.filename
+        path = inside(folder, file.filename, links=True)
         if not (is_file(path) and compare(path, file).official):
             if progress is not None:
                 progress.reset()  # of the file before
