@@ -99,9 +99,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
     """
     if listen is None:
-        from rich.console import Console
+        from tiebreak.report.terminal.safe_console import SafeConsole
 
-        with ProgressListener(Console()) as progress:
+        with ProgressListener(SafeConsole()) as progress:
             return run(study, out, machine=machine, listen=progress.on_message)
     folder, machine = Path(out), machine or Machine()
     _check_device(machine)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
 import secrets
 import stat
@@ -20,6 +21,7 @@ from tiebreak.system import sync_folder
 from tiebreak.text import printable
 
 LIMIT_BYTES = 256 << 20  # of one file, unpacked
+PIECE = 1 << 20  # characters
 ADVICE = {  # by the cause of a failure; what else can be done is said by the caller
     errno.ENOSPC: "the disk is full: make room",
     errno.EDQUOT: "your disk quota is used up: make room, or ask for more",
@@ -69,7 +71,8 @@ def failure(path: Path, what: str, error: OSError, otherwise: str = "") -> Tiebr
     `otherwise` is the advice for causes without their own.
     """
     advice = ADVICE.get(error.errno or 0, otherwise)
-    return TiebreakError(f"{printable(path)}: {what}: {error.strerror or error}{f'; {advice}' if advice else ''}")
+    parts = [printable(path), what, str(error.strerror or error)]
+    return TiebreakError(": ".join(filter(None, parts)) + (f"; {advice}" if advice else ""))
 
 
 def is_file(path: Path) -> bool:
@@ -90,7 +93,7 @@ def read_bytes(path: Path, limit: int = LIMIT_BYTES) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise TiebreakError(f"{where}: damaged gzip file ({error}); get the file again") from None
     except OSError as error:
-        raise failure(path, "cannot be read", error) from None
+        raise failure(path, "", error) from None
     if len(content) > limit:
         raise TiebreakError(f"{where}: larger than the limit of {limit:,} bytes; use a part of it")
     return content
@@ -107,6 +110,23 @@ def read_text(path: Path, limit: int = LIMIT_BYTES) -> str:
         where = _at(path, content, error.start)
         raise TiebreakError(f"{where}: not UTF-8 text (byte {error.start}); save the file as UTF-8") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_pieces(path: Path, limit: int = LIMIT_BYTES, size: int = PIECE) -> Iterator[str]:
+    """The text that `read_text` reads, in pieces of `size` characters: a large file is never whole in memory."""
+    check_regular(path)
+    count = 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            text = io.TextIOWrapper(io.BufferedReader(file), encoding="utf-8-sig", newline=None)
+            while (piece := text.read(size)) and "\0" not in piece and count <= limit:
+                count += len(piece) if piece.isascii() else len(piece.encode())
+                yield piece
+            whole = not piece
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
+        whole = False
+    if not whole:
+        read_text(path, limit)  # says what is wrong, and where
 
 
 def _at(path: Path, content: bytes, place: int) -> str:
