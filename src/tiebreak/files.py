@@ -54,7 +54,7 @@ def check_regular(path: Path) -> None:
     """Raise TiebreakError where there is a folder, a pipe or a device: reading one may never end."""
     try:
         mode = path.stat().st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     except ValueError:
         raise TiebreakError(f"{printable(path)}: a NUL byte in a path; write it without") from None
