@@ -65,9 +65,8 @@ def test_arrays_of_zeros(tmp_path: Path) -> None:
     zeros = np.zeros((1_500_000_000 // 784, 28, 28), np.uint8)
     labels = np.zeros(len(zeros), np.uint8)
     arrays: dict[str, Any] = {f"{split}_images": zeros for split in ("train", "val", "test")}
-    np.savez_compressed(
-        tmp_path / "a.npz", **arrays, **{f"{split}_labels": labels for split in ("train", "val", "test")}
-    )
+    arrays |= {f"{split}_labels": labels for split in ("train", "val", "test")}
+    np.savez_compressed(tmp_path / "a.npz", **arrays)
     assert "unpack to" in refusal("images", tmp_path / "a.npz")
 
 

@@ -44,10 +44,19 @@ def inside(folder: Path, *names: str, links: bool = False) -> Path:
         if name in ("", ".", "..") or any(letter in name for letter in "/\\\0"):
             raise TiebreakError(f"{printable(folder)}: {printable(name)!r} is not the name of a file in this folder")
         path = path / name
-        if path.is_symlink() and not links:
+        if not links and _is_link(path):
             raise TiebreakError(f"{printable(path)}: a symbolic link, which is not followed here; put the file there")
     check_regular(path)
     return path
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError as error:  # such as a name that is too long
+        raise failure(path, "cannot be opened", error) from None
+    except ValueError:  # a name that cannot be encoded
+        raise TiebreakError(f"{printable(path)}: not a path that the system knows") from None
 
 
 def check_regular(path: Path) -> None:
@@ -57,7 +66,7 @@ def check_regular(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         return
     except ValueError:
-        raise TiebreakError(f"{printable(path)}: a NUL byte in a path; write it without") from None
+        raise TiebreakError(f"{printable(path)}: a NUL byte in the path, or what cannot be encoded") from None
     except OSError as error:
         raise failure(path, "cannot be opened", error) from None
     if not stat.S_ISREG(mode):
