@@ -79,9 +79,18 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 def stored_study(folder: Path) -> Study | None:
     """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
     try:
-        return Study.load(str(folder / STUDY_FILE))
+        return _load_study(folder)
     except TiebreakError:
         return None
+
+
+def _load_study(folder: Path) -> Study:
+    """The study of a results folder. Its designs are the copy in the folder, never a file elsewhere."""
+    path = files.inside(folder, STUDY_FILE)
+    if parsing.load_toml(files.read_text(path), str(path)).get("designs_from", DESIGNS_FILE) != DESIGNS_FILE:
+        raise TiebreakError(f"{path}: designs_from should be {DESIGNS_FILE!r}, the copy in this folder")
+    files.inside(folder, DESIGNS_FILE)
+    return Study.load(str(path))
 
 
 def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
@@ -90,9 +99,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
     """
     if listen is None:
-        from rich.console import Console
+        from tiebreak.report.terminal.safe_console import SafeConsole
 
-        with ProgressListener(Console()) as progress:
+        with ProgressListener(SafeConsole()) as progress:
             return run(study, out, machine=machine, listen=progress.on_message)
     folder, machine = Path(out), machine or Machine()
     _check_device(machine)
@@ -166,8 +175,7 @@ def open_result(folder: str | Path) -> Result:
     with closing(Store.open(folder)) as store:
         require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
         plan = Plan.read(folder)
-        path = folder / STUDY_FILE
-        study = Study.load(str(path))
+        path, study = folder / STUDY_FILE, _load_study(folder)
         records = without_gaps(store.records())
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
     if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:

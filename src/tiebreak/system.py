@@ -1,7 +1,9 @@
-"""What depends on the operating system: cores, memory, and how processes of our own are started."""
+"""What depends on the operating system: cores, memory, processes, and what must reach the disk."""
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -33,3 +35,19 @@ def python(module: str) -> list[str]:
     """
     from_source = Path.cwd() == Path(__file__).resolve().parent.parent  # found there, and perhaps nowhere else
     return [sys.executable, *([] if from_source else ["-P"]), "-m", module]
+
+
+def was_killed(code: int) -> bool:
+    """Whether a process with this exit code was killed outright, as systems do that run out of memory."""
+    return code == -getattr(signal, "SIGKILL", 0)  # Windows has no such signal
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in the folder survive a power cut, where folders can be opened at all (not on Windows)."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
