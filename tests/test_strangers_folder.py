@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.cli_fixtures import Finished, Tiebreak
-from tiebreak.results.check import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.lock import LOCK_FILE
 from tiebreak.results.store import STORE_FILE
 
