@@ -105,6 +105,7 @@ def test_a_checkpoint_has_the_name_of_a_file(name: Any) -> None:
         zipped("a.npy", npy(np.zeros(2, "M8[s]"))),
         zipped("a.npy", npy(np.zeros(200_000))),
     ],
+    ids=range(13),  # the bytes hold the time
 )
 def test_arrays_that_are_none_are_refused(blob: Any) -> None:
     with pytest.raises(ValueError, match=r"."):
