@@ -204,6 +204,19 @@ def test_every_module_says_what_it_is_for() -> None:
     assert not silent
 
 
+def test_what_depends_on_the_system_is_in_one_file() -> None:
+    """Nothing that only Linux, or only POSIX, has is used elsewhere: macOS runs the same code."""
+    special = re.compile(
+        r"/proc\b|/sys/|/dev/|\bfcntl\b"
+        r"|^\s*(?:import|from) (?:resource|pwd|grp|termios|msvcrt)\b|\bsched_|\bSIG(?:KILL|HUP|CHLD|USR\d|ALRM|PIPE)\b"
+        r"|\bos\.(?:O_\w+|fork|getuid|geteuid|setsid|killpg|mkfifo|memfd_\w+|sendfile|posix_\w+|uname)\b"
+        r"|prctl|sys\.platform",
+        re.MULTILINE,
+    )
+    found = {module: special.findall(path.read_text("utf-8")) for module, path in modules().items()}
+    assert not {module: names for module, names in found.items() if names and module != "system"}
+
+
 def test_no_attic() -> None:
     assert not {"utils", "misc", "common", "helpers"} & {path.stem for path in modules().values()}
 

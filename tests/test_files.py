@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import subprocess
@@ -146,3 +147,64 @@ def test_a_folder_that_may_not_be_entered_is_one_line(tmp_path: Path) -> None:
             files.is_file(tmp_path / "shut" / "a")
     finally:
         (tmp_path / "shut").chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../a", "/a", "a/b", "a\\b", "a\0b", "./a"])
+def test_a_name_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(TiebreakError, match="not the name of a file"):
+        files.inside(tmp_path, name)
+    with pytest.raises(TiebreakError, match="not the name of a file"):
+        files.inside(tmp_path, "sub", name, links=True)
+
+
+@given(name=st.text())
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_whatever_the_name_the_path_stays_in_the_folder(tmp_path: Path, name: str) -> None:
+    try:
+        path = files.inside(tmp_path, name)
+    except (TiebreakError, UnicodeEncodeError):
+        return
+    assert path.resolve().parent == tmp_path.resolve()
+
+
+def test_links_on_the_way_are_refused_unless_allowed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a").write_text("a")
+    (tmp_path / "sub").symlink_to(tmp_path / "real")
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "a")
+    (tmp_path / "dangling").symlink_to(tmp_path / "none")
+    for names in (("sub", "a"), ("link",), ("dangling",)):
+        with pytest.raises(TiebreakError, match="symbolic link"):
+            files.inside(tmp_path, *names)
+    assert files.inside(tmp_path, "link", links=True).read_text() == "a"
+    assert files.inside(tmp_path, "real", "a") == tmp_path / "real" / "a"
+    assert files.inside(tmp_path, "new") == tmp_path / "new"
+
+
+def test_pipes_devices_and_folders_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    for name in ("pipe", "zero"):
+        with pytest.raises(TiebreakError, match="not a regular file"):
+            files.read_bytes(tmp_path / name)
+    with pytest.raises(TiebreakError, match="NUL"):
+        files.read_text(tmp_path / "a\0b")
+
+
+@pytest.mark.parametrize(
+    ("code", "word"),
+    [
+        ("ENOSPC", "make room"),
+        ("EDQUOT", "quota"),
+        ("ENAMETOOLONG", "shorter"),
+        ("EACCES", "permissions"),
+        ("EROFS", "read-only"),
+        ("EIO", "from a copy"),
+    ],
+)
+def test_the_advice_fits_the_cause(code: str, word: str) -> None:
+    number = getattr(errno, code)
+    line = str(files.failure(Path("a\x1b"), "cannot be read", OSError(number, os.strerror(number)), "from a copy"))
+    assert word in line
+    assert ("from a copy" in line) == (code == "EIO")
+    assert line.isprintable()

@@ -16,7 +16,7 @@ from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.report.page import document
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
-from tiebreak.results.folder import opened, read_plan
+from tiebreak.results.folder import load_study, opened, read_plan
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
@@ -79,7 +79,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 def stored_study(folder: Path) -> Study | None:
     """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
     try:
-        return Study.load(str(folder / STUDY_FILE))
+        return load_study(folder)
     except TiebreakError:
         return None
 
@@ -90,9 +90,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
     """
     if listen is None:
-        from rich.console import Console
+        from tiebreak.report.terminal.safe_console import SafeConsole
 
-        with ProgressListener(Console()) as progress:
+        with ProgressListener(SafeConsole()) as progress:
             return run(study, out, machine=machine, listen=progress.on_message)
     folder, machine = Path(out), machine or Machine()
     _check_device(machine)

@@ -1,8 +1,10 @@
-"""What depends on the machine and the interpreter: cores, memory, how our processes are started, the collector."""
+"""What depends on the machine: cores, memory, processes, what must reach the disk, Python's collector."""
 
 from __future__ import annotations
 
 import gc
+import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +38,22 @@ def python(module: str) -> list[str]:
     """
     from_source = Path.cwd() == Path(__file__).resolve().parent.parent  # found there, and perhaps nowhere else
     return [sys.executable, *([] if from_source else ["-P"]), "-m", module]
+
+
+def was_killed(code: int) -> bool:
+    """Whether a process with this exit code was killed outright, as systems do that run out of memory."""
+    return code == -getattr(signal, "SIGKILL", 0)  # Windows has no such signal
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename in the folder survive a power cut, where folders can be opened at all (not on Windows)."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextmanager

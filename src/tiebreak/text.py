@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+
+LINE = 500  # characters of a message at most
 
 
 def number_of(many: int, one: str, more: str | None = None) -> str:
@@ -41,3 +44,28 @@ def _shown(letter: str) -> str:
 def shorten(content: str, length: int) -> str:
     """The text, cut with an ellipsis where it is longer than `length`."""
     return content if len(content) <= length else content[: max(length - 1, 1)].rstrip() + "…"
+
+
+def one_line(content: object, length: int = LINE) -> str:
+    """Text of unknown origin as one line for a terminal, at most `length` long: the middle of a longer one is left out.
+
+    A message begins with the place and ends with the advice, so both ends matter.
+
+    >>> one_line("0123456789" * 100, 20)
+    '0123456789…123456789'
+    """
+    line = printable(content)
+    return line if len(line) <= length else f"{line[: length // 2]}…{line[-(length - length // 2 - 1) :]}"
+
+
+def printable_json(text: str) -> str:
+    r"""JSON text for a terminal: what `printable` would escape becomes an escape of JSON. Line breaks stay.
+
+    >>> printable_json('{"a": "\x9b31m"}')
+    '{"a": "\\u009b31m"}'
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else _json_escape(letter) for letter in text)
+
+
+def _json_escape(letter: str) -> str:
+    return json.dumps(letter)[1:-1] if ord(letter) != 0x7F else "\\u007f"  # json leaves DEL as it is

@@ -93,7 +93,7 @@ def test_damage_is_told_from_other_errors(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database" * 100)
     with pytest.raises(DamagedStoreError, match="text: damaged"), readable(tmp_path / "text"):
         connect(tmp_path / "text").execute("SELECT * FROM sqlite_master")
-    with pytest.raises(TiebreakError, match="unable to open") as caught, readable(tmp_path / "no" / "where"):
+    with pytest.raises(TiebreakError, match="--out") as caught, readable(tmp_path / "no" / "where"):
         connect(tmp_path / "no" / "where")
     assert not isinstance(caught.value, DamagedStoreError)
     assert connection.writable(tmp_path / "text")

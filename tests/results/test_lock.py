@@ -118,3 +118,21 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
 
     with pytest.raises(TiebreakError, match=r"Not a directory.*--out"):
         wants()
+
+
+def test_a_file_of_the_user_in_the_place_of_the_lock_keeps_its_content(tmp_path: Path) -> None:
+    letter = tmp_path / "letter.txt"
+    letter.write_text("dear")
+    folder = tmp_path / "out"
+    folder.mkdir()
+
+    def wants() -> None:
+        with locked(folder, pytest.fail):
+            pass
+
+    for put in ((folder / LOCK_FILE).symlink_to, (folder / LOCK_FILE).hardlink_to):
+        put(letter)
+        with pytest.raises(TiebreakError, match=LOCK_FILE):
+            wants()
+        assert letter.read_text() == "dear"
+        (folder / LOCK_FILE).unlink()

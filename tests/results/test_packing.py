@@ -50,13 +50,13 @@ def test_no_pickle_is_loaded() -> None:
 
 @given(ARRAYS)
 def test_packed_arrays_are_those_that_were_packed(arrays: dict[str, Any]) -> None:
-    packed = PackedArrays(pack(arrays))
+    packed = PackedArrays(pack(arrays), unpack)
     assert bits(packed) == bits(arrays)
     assert fingerprint(packed) == fingerprint(arrays), "packing is the same every time"
 
 
 def test_arrays_are_unpacked_when_they_are_looked_up() -> None:
-    packed = PackedArrays(b"no npz file")
+    packed = PackedArrays(b"no npz file", unpack)
     assert len(fingerprint(packed)) == 64
     with pytest.raises(ValueError):
         packed["accuracy"]

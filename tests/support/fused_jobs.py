@@ -22,7 +22,8 @@ def job_of(
     *,
     strategy: Strategy = "fused",
 ) -> Job:
-    """A training job on the CPU, from these checkpoints on."""
+    """A training job on the CPU, from these checkpoints on. Its folder exists, as that of every study does."""
+    folder.mkdir(parents=True, exist_ok=True)
     return Job(
         runs=tuple(run.model_dump(mode="json") for run in runs),
         folder=str(folder),

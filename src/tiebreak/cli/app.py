@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from tiebreak.cli.data_commands import data_app
+from tiebreak.cli.output import print_error, print_line
 from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
@@ -38,13 +39,13 @@ def main() -> None:
     try:
         code = app(prog_name="tiebreak", standalone_mode=False)
     except TiebreakError as error:
-        print(f"tiebreak: {error}", file=sys.stderr)
+        print_error(error)
         sys.exit(2)
     except UsageError as error:
         text = " ".join(error.format_message().split()).rstrip(".")
         if text:  # empty when no command was given: then typer has printed the help
             command = error.ctx.command_path if error.ctx is not None else "tiebreak"
-            print(f"tiebreak: {text[:1].lower()}{text[1:]}; see {command} --help", file=sys.stderr)
+            print_error(f"{text[:1].lower()}{text[1:]}; see {command} --help")
         sys.exit(2)
     sys.exit(code)
 
@@ -53,7 +54,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from tiebreak import __version__
 
-        print(f"tiebreak {__version__}")
+        print_line(f"tiebreak {__version__}")
         raise typer.Exit
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiebreak.cli.output import print_line
 from tiebreak.errors import TiebreakError, nearest
 
 if TYPE_CHECKING:
@@ -20,9 +22,14 @@ DataDirOption = Annotated[
 
 
 def _console() -> Console:
-    from rich.console import Console
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
-    return Console(highlight=False)
+    return SafeConsole()
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print_line(line)
 
 
 @data_app.command("list")
@@ -51,13 +58,13 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
 
     source = fetch.find_source(name)
     if not source.files:
-        print(f"{name}: embedded, nothing to fetch")
+        print_line(f"{name}: embedded, nothing to fetch")
         return
     fetch.check_fetchable(source)
-    print(f"{name}: {source.licence}; {source.citation}")
+    print_line(f"{name}: {source.licence}; {source.citation}")
     with listings.download_bar(_console(), name) as bar:
         folder = fetch.fetch(source, bar)
-    print(f"{name}: in {folder}, checksums as published")
+    print_line(f"{name}: in {folder}, checksums as published")
 
 
 @data_app.command("check")
@@ -86,8 +93,8 @@ def data_check(
         if task is None:
             family = families.likely(find_user_path(name, data_dir))
             task = next(each for each, known in registry.TASKS.items() if known.family == family)
-            print(f"{name}: read as data of the task {task}; choose another with --task")
-        print("\n".join(families.load(registry.TASKS[task].family, name, data_dir).description()))
+            print_line(f"{name}: read as data of the task {task}; choose another with --task")
+        _print_lines(families.load(registry.TASKS[task].family, name, data_dir).description())
         return
     if name not in registry.DATA and Path(name).exists():
         raise TiebreakError(f"no data set is called {name!r}; for your own data write a slash: ./{name}")
@@ -95,12 +102,12 @@ def data_check(
     loaded = families.load(registry.DATA[name].family, name, data_dir)
     if not files:
         for path in families.locate(name, data_dir).values():
-            print(f"{name}: read from {path}, which has no published checksum")
+            print_line(f"{name}: read from {path}, which has no published checksum")
     for filename, file in files.items():
-        print(
+        print_line(
             f"{filename}: {file.path}, sha256 {file.sha256}, {'as published' if file.official else 'NOT as published'}"
         )
-    print("\n".join(loaded.description()))
+    _print_lines(loaded.description())
     differing = [filename for filename, file in files.items() if not file.official]
     if differing:
         raise TiebreakError(

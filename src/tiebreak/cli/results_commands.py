@@ -5,13 +5,13 @@ Everything heavy is imported inside the commands.
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tiebreak.cli.output import print_error, print_json, print_line
 from tiebreak.errors import TiebreakError
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
@@ -29,18 +29,15 @@ def verdict(
     json: Annotated[bool, typer.Option("--json", help="Print verdict.json, for programs.")] = False,
 ) -> None:
     """Show the answer of a results folder, from the records it holds now."""
-    from rich.console import Console
-
     from tiebreak import api
     from tiebreak.report.terminal import summaries
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
     result = api.open_result(folder)
     if json:
-        print(result.verdict.to_json(), end="")
+        print_json(result.verdict.to_json())
     else:
-        summaries.print_verdict(
-            Console(highlight=False), result.verdict, result.report if result.report.is_file() else None
-        )
+        summaries.print_verdict(SafeConsole(), result.verdict, result.report if result.report.is_file() else None)
 
 
 def report(
@@ -54,23 +51,22 @@ def report(
     from tiebreak.report.page import document
 
     if out is None:
-        print(api.conclude(folder, rewrite=True).report)
+        print_line(api.conclude(folder, rewrite=True).report)
     else:
         result = api.open_result(folder)
-        print(document.write_report(out, result.study, result.plan, result.records, result.verdict))
+        print_line(document.write_report(out, result.study, result.plan, result.records, result.verdict))
 
 
 def status(folder: FolderArgument) -> None:
     """Show which runs are done, diverged, failed or missing. Safe to use during a run."""
-    from rich.console import Console
-
+    from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.report.terminal.status_table import print_status
     from tiebreak.results.folder import read_training_state
 
     plan, state = read_training_state(folder)
-    print_status(Console(highlight=False), plan, state)
+    print_status(SafeConsole(), plan, state)
     for line in state.damaged:
-        print(f"tiebreak: left out: {line}; `tiebreak run` with your study makes it again", file=sys.stderr)
+        print_error(f"left out: {line}; `tiebreak run` with your study makes it again")
 
 
 def check(folder: FolderArgument) -> None:
@@ -79,10 +75,12 @@ def check(folder: FolderArgument) -> None:
 
     checked = api.check(folder)
     for note in checked.notes:
-        print(note)
+        print_line(note)
+    for problem in checked.problems:
+        print_error(problem)
     if checked.problems:
-        raise TiebreakError("\n".join(checked.problems))
-    print(f"{folder}: as written, by {checked.compared} digests: {checked.what}")
+        raise typer.Exit(2)
+    print_line(f"{folder}: as written, by {checked.compared} digests: {checked.what}")
 
 
 def compare(
@@ -99,9 +97,8 @@ def compare(
 
     The file has one line per run: `arm,seed,score`. Runs with the same seed are paired.
     """
-    from rich.console import Console
-
     from tiebreak.report.terminal import listings
+    from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.system import collector_paused
     from tiebreak.verdict.scores import choose_pairs, compare_scores, read_scores
 
@@ -112,9 +109,9 @@ def compare(
         pairs = choose_pairs(found, against, all_pairs=all_pairs)
         compared = compare_scores(found, goal=goal.value, margin=margin, pairs=pairs)
     if json:
-        print(listings.compared_json(compared))
+        print_json(listings.compared_json(compared))
     else:
-        listings.print_compared(Console(highlight=False), compared, margin)
+        listings.print_compared(SafeConsole(), compared, margin)
 
 
 def use(
@@ -141,13 +138,12 @@ def use(
     sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: seed of the sampling.")] = None,
 ) -> None:
     """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text."""
-    from rich.console import Console
-
     from tiebreak.cli.use import use as use_run
     from tiebreak.report.terminal import listings
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
     options = {"beam": beam, "show_attention": show_attention or None, "temperature": temperature, "top_k": top_k}
     options |= {"top_p": top_p, "n": n, "words": words, "sampling_seed": sampling_seed}
     how = {name: value for name, value in options.items() if value is not None}
     used = use_run(folder, given, arm=arm, seed=seed, how=how)
-    listings.print_reply(Console(highlight=False), used.reply, f"{used.arm} ({used.run.label})")
+    listings.print_reply(SafeConsole(), used.reply, f"{used.arm} ({used.run.label})")

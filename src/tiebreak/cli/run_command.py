@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.data_commands import DataDirOption
+from tiebreak.cli.output import print_error
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -75,19 +76,18 @@ def plan(
     workers: WorkersOption = None,
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
-    from rich.console import Console
-
     from tiebreak.drive.jobs import most_at_once
     from tiebreak.drive.runner import Machine
     from tiebreak.plan.planner import make_plan
     from tiebreak.plan.predict import predict
     from tiebreak.report.terminal import summaries
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
     chosen = _study(study, quick, data, seeds, epochs)
     planned = make_plan(chosen, data_dir)
     processes = Machine(device=device, workers=workers).processes()
     predicted = predict(planned, data_dir, processes)
-    console, rows = Console(highlight=False), []
+    console, rows = SafeConsole(), []
     for item in predicted.cohorts:
         at_once = 1 if item.cannot_fuse else most_at_once(item.runs, device, processes)
         rows.append(
@@ -139,15 +139,14 @@ def run(
     results. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
     report.html.
     """
-    from rich.console import Console
-
     from tiebreak import api
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.drive.runner import Machine
     from tiebreak.report.terminal import summaries
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
     chosen = _study(study, quick, data, seeds, epochs)
-    console, folder = Console(highlight=False), out or Path("runs") / chosen.name
+    console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
     )
@@ -155,6 +154,7 @@ def run(
         with ProgressListener(console) as progress:
             result = api.run(chosen, folder, machine=machine, listen=progress.on_message)
     except KeyboardInterrupt:
-        print("\ntiebreak: stopped; the same command continues where it was", file=sys.stderr)
+        sys.stderr.write("\n")  # after the ^C of the terminal
+        print_error("stopped; the same command continues where it was")
         raise typer.Exit(130) from None
     summaries.print_verdict(console, result.verdict, result.report)

@@ -7,21 +7,19 @@ from typing import Annotated
 
 import typer
 
+from tiebreak.cli.output import print_line
 from tiebreak.errors import TiebreakError
 
 
 def studies() -> None:
     """List the built-in studies: the question, the data, the expected time."""
-    from rich.console import Console
-
     from tiebreak.report.terminal import summaries
+    from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.study.parsing import builtin_names
     from tiebreak.study.schema import Study
 
     rows = [Study.load(name) for name in builtin_names()]
-    summaries.print_studies(
-        Console(highlight=False), [(item.name, item.question, item.data, item.about.time) for item in rows]
-    )
+    summaries.print_studies(SafeConsole(), [(item.name, item.question, item.data, item.about.time) for item in rows])
 
 
 def new(name: Annotated[str, typer.Argument(help="The study's name: letters, digits, - and _.")]) -> None:
@@ -39,4 +37,4 @@ def new(name: Annotated[str, typer.Argument(help="The study's name: letters, dig
     if path.exists():
         raise TiebreakError(f"{path}: is there already; give another name")
     files.write(path, text.replace("NAME", name))
-    print(f"{path}: edit it, then `tiebreak plan {path}`")
+    print_line(f"{path}: edit it, then `tiebreak plan {path}`")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tiebreak.cli.output import print_json
+
 
 def cost(
     part: Annotated[
@@ -21,27 +23,25 @@ def cost(
     ] = True,
 ) -> None:
     """Show what a layer or design costs: by formula, counted and timed, and how that grows in a variable."""
-    from rich.console import Console
-
+    from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.theory import cost_command
 
     options = cost_command.CostOptions(
         part=part, vary=vary, against=against, given=given or (), out=out, measured=measure
     )
-    cost_command.show(Console(highlight=False), options)
+    cost_command.show(SafeConsole(), options)
 
 
 def claims(json: Annotated[bool, typer.Option("--json", help="For programs.")] = False) -> None:
     """Show every claim of the five reports: computed now where that decides it, else the command that would."""
-    from rich.console import Console
-
     from tiebreak.report.terminal import claim_table
+    from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.study.parsing import builtin_names
     from tiebreak.theory import claims as ledger
     from tiebreak.theory import identities
 
     found = ledger.statuses(identities.outcomes(), builtin_names())
     if json:
-        print(ledger.to_json(found))
+        print_json(ledger.to_json(found))
     else:
-        claim_table.print_claims(Console(highlight=False), found)
+        claim_table.print_claims(SafeConsole(), found)

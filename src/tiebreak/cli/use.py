@@ -11,6 +11,7 @@ from tiebreak import catalog
 from tiebreak.api import Result, open_result
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.files import inside
 from tiebreak.models.design import SHAPES
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
@@ -59,7 +60,7 @@ def use(
     run = chosen_run(result, tally, name, seed)
     family = registry.TASKS[run.task].family
     shape = SHAPES[family](**result.plan.arm(name).shape)
-    own = str(folder / DESIGNS_FILE) if result.plan.designs_from is not None else None
+    own = str(inside(folder, DESIGNS_FILE)) if result.plan.designs_from is not None else None
     network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:

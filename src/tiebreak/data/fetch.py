@@ -9,15 +9,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from tiebreak.data.checksums import file_checksum
+from tiebreak.data.download import Progress, download
 from tiebreak.data.sources import SOURCES, RemoteFile, Source
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.files import is_file, replacing
+from tiebreak.files import failure, inside, is_file, replacing
 
 __all__ = [
     "SOURCES",
@@ -37,9 +36,6 @@ __all__ = [
     "verify",
 ]
 
-TIMEOUT_SECONDS = 30
-CHUNK_BYTES = 1 << 16
-
 
 @dataclass(frozen=True, kw_only=True)
 class Checked:
@@ -48,21 +44,6 @@ class Checked:
     path: Path
     sha256: str
     official: bool
-
-
-class Progress(Protocol):
-    """pooch's progress bar: `total` is set to the number of bytes, `update` gets bytes since the last call."""
-
-    total: int
-
-    def update(self, n: int, /) -> object:
-        """`n` more bytes came."""
-
-    def reset(self) -> object:
-        """Back to no bytes."""
-
-    def close(self) -> object:
-        """The download is complete."""
 
 
 def find_source(name: str) -> Source:
@@ -164,7 +145,7 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
     check_fetchable(source)
     folder = cache_dir() / source.name
     for file in source.files:
-        path = folder / file.filename
+        path = inside(folder, file.filename, links=True)
         if not (is_file(path) and compare(path, file).official):
             if progress is not None:
                 progress.reset()  # of the file before
@@ -173,38 +154,19 @@ def fetch(source: Source, progress: Progress | None = None) -> Path:
 
 
 def _download(file: RemoteFile, path: Path, progress: Progress | None) -> None:
-    import pooch
-    import requests
-
-    bar = False if progress is None else progress
+    elsewhere = f"try again, or get {path.name} elsewhere and use --data-dir"
     try:
-        with replacing(path) as part, ExitStack() as answers:
-            closing = {"response": lambda answer, **_: answers.enter_context(answer)}  # pooch leaves failed ones open
-            pooch.HTTPDownloader(bar, CHUNK_BYTES, timeout=TIMEOUT_SECONDS, hooks=closing)(file.address, part, None)
+        with replacing(path) as part:
+            try:
+                download(file.address, part, file.most_bytes, progress)
+            except TiebreakError as error:
+                raise TiebreakError(f"{error}; {elsewhere}") from None
             if not (got := compare(part, file)).official:
                 raise TiebreakError(
                     f"{file.address}: the download is not the published file (sha256:{got.sha256}, expected "
-                    f"{file.checksum}) and was removed; try again, or get {path.name} elsewhere and use --data-dir"
+                    f"{file.checksum}) and was removed; {elsewhere}"
                 )
-    except requests.RequestException as error:
-        raise TiebreakError(
-            f"{file.address}: {_reason(error)}; try again, or get {path.name} elsewhere and use --data-dir"
-        ) from None
     except OSError as error:
         raise TiebreakError(
-            f"{path.parent}: cannot be written: {error.strerror or error}; make room, or set TIEBREAK_CACHE"
+            f"{failure(path.parent, 'cannot be written', error)}; TIEBREAK_CACHE names another folder"
         ) from None
-
-
-def _reason(error: Exception) -> str:
-    import requests
-
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        return f"the server answered {error.response.status_code} {error.response.reason}"
-    if isinstance(error, requests.Timeout):
-        return f"no answer within {TIMEOUT_SECONDS} s"
-    if isinstance(error, requests.exceptions.SSLError):
-        return "the secure connection failed"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the connection broke off before the end"
-    return f"no connection ({type(error).__name__})"

@@ -20,8 +20,13 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.files import check_regular
+from tiebreak.text import printable
 
 LIMIT_BYTES = 8 << 30  # of all arrays that are read from one file
+EXPANDED_BYTES = 512 << 20  # of arrays that take more than EXPANSION times the space of their file: a bomb otherwise
+EXPANSION = 50  # images and features take 2 to 20 times the space of their file
+CHUNK_BYTES = 1 << 20
 DEFLATE_RATIO = 1032  # the most that a deflated byte can stand for
 KINDS = {"b": "true or false", "i": "integers", "u": "unsigned integers", "f": "floating point", "U": "text"}
 HEADERS: Mapping[tuple[int, int], Callable[[IO[bytes]], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
@@ -63,11 +68,22 @@ def read_npz(path: Path, expected: Mapping[str, ArraySpec], limit: int = LIMIT_B
             raise TiebreakError(f"{path}: claims {total:,} bytes of arrays; at most {limit:,} are read")
         for key in expected:
             _check_entry(path, key, entries[key])
+        check_expansion(path, total, path.stat().st_size)
         return {key: _read(path, key, archive, entries[key], spec) for key, spec in expected.items()}
+
+
+def check_expansion(path: Path, unpacked: int, stored: int, limit: int = EXPANDED_BYTES) -> None:
+    """Raise where a small file would become very large in memory."""
+    if unpacked > max(limit, EXPANSION * stored):
+        raise TiebreakError(
+            f"{printable(path)}: {stored:,} bytes that unpack to {unpacked:,}: hardly data; at most {limit:,} are read "
+            f"from files that unpack to more than {EXPANSION} times their size"
+        )
 
 
 @contextmanager
 def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+    check_regular(path)
     try:
         archive = zipfile.ZipFile(path)
     except OSError as error:
@@ -105,15 +121,25 @@ def _read(path: Path, key: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo,
         with archive.open(info) as file:
             header = _header(file)
             problem = _problem(header, info.file_size - file.tell(), spec)
-            data = b"" if problem else file.read(header.claimed)
+            data = bytearray(0 if problem else header.claimed)
+            filled = _fill(file, data)
     except Exception as error:  # zlib, zipfile, ast and tokenize raise a dozen kinds on bytes that make no sense
         raise TiebreakError(f"{path}: {key}: damaged ({_one_line(error)}); get the file again") from None
     if problem:
         raise TiebreakError(f"{path}: {key}: {problem}")
-    if len(data) != header.claimed:
-        raise TiebreakError(f"{path}: {key}: ends after {len(data):,} of {header.claimed:,} bytes; get the file again")
-    view = np.ndarray(header.shape, header.dtype, buffer=data, order="F" if header.fortran else "C")
-    return np.array(view, dtype=header.dtype.newbyteorder("="), order="C")  # a copy, writable
+    if filled != header.claimed:
+        raise TiebreakError(f"{path}: {key}: ends after {filled:,} of {header.claimed:,} bytes; get the file again")
+    array = np.ndarray(header.shape, header.dtype, buffer=data, order="F" if header.fortran else "C")
+    return np.asarray(array, dtype=header.dtype.newbyteorder("="), order="C")  # a copy only where it must be one
+
+
+def _fill(file: IO[bytes], data: bytearray) -> int:
+    """Read into the buffer piece by piece, so that nothing is in memory twice. The number of bytes read."""
+    filled = 0
+    while piece := file.read(min(CHUNK_BYTES, len(data) - filled)):
+        data[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    return filled
 
 
 def _header(file: IO[bytes]) -> _Header:

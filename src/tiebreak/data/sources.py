@@ -38,6 +38,7 @@ class RemoteFile:
     address: str = ""
     checksum: str
     accepted: tuple[str, ...] = ()
+    most_bytes: int = 256 << 20  # a download that is larger is not the published file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +224,7 @@ SOURCES: Mapping[str, Source] = {
                 filename="LJSpeech-1.1.tar.bz2",
                 address="https://data.keithito.com/data/speech/LJSpeech-1.1.tar.bz2",
                 checksum="sha256:be1a30453f28eb8dd26af4101ae40cbf2c50413b1bb21936cbcdc6fae3de8aa5",
+                most_bytes=4 << 30,
             ),
         ),
         licence="public domain",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import queue
-import signal
 import subprocess
 import threading
 from collections.abc import Generator, Sequence
@@ -13,7 +12,7 @@ from typing import IO, Self
 
 from tiebreak.drive.assignment import Assignment
 from tiebreak.drive.messages import Job, Message, decode, encode_job
-from tiebreak.system import python
+from tiebreak.system import python, was_killed
 
 Worker = subprocess.Popen[str]
 Lines = queue.SimpleQueue[tuple[Worker, str]]
@@ -133,7 +132,7 @@ def _description(code: int) -> str:
     """How a process ended, from its exit code."""
     if code >= 0:
         return f"ended with code {code}"
-    memory = " (out of memory?)" if code == -signal.SIGKILL else ""
+    memory = " (out of memory?)" if was_killed(code) else ""
     return f"was killed by signal {-code}{memory}"
 
 

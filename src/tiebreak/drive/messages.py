@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
 
+from tiebreak.errors import TiebreakError
 from tiebreak.results.record import (
     CheckpointRecord,
     Choice,
@@ -19,6 +20,9 @@ from tiebreak.results.record import (
     Strategy,
     device_label,
 )
+from tiebreak.text import one_line
+
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +151,7 @@ def encode(message: Message) -> str:
 
 def decode(line: str) -> Message:
     """The message of a line."""
-    return _MESSAGE.validate_python(json.loads(line))
+    return _decoded(_MESSAGE, line)
 
 
 def encode_job(job: Job) -> str:
@@ -157,4 +161,12 @@ def encode_job(job: Job) -> str:
 
 def decode_job(line: str) -> Job:
     """The job of a line."""
-    return _JOB.validate_python(json.loads(line))
+    return _decoded(_JOB, line)
+
+
+def _decoded(adapter: TypeAdapter[Decoded], line: str) -> Decoded:
+    try:
+        return adapter.validate_python(json.loads(line))
+    except (ValueError, RecursionError) as error:  # not JSON, or of another form
+        reason = one_line(str(error).partition("\n")[0], 100)
+        raise TiebreakError(f"a line between processes is no message ({reason}): {one_line(line, 80)}") from None

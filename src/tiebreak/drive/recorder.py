@@ -8,7 +8,7 @@ from pathlib import Path
 from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.checkpoint_file import CHECKPOINTS
+from tiebreak.results.checkpoint_file import checkpoint_folder, checkpoint_path
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
 
@@ -41,7 +41,7 @@ def record(store: Store, folder: Path, message: Message) -> None:
         for state in superfluous:
             store.drop_checkpoint(state)
     for state in superfluous:
-        (folder / CHECKPOINTS / state.file).unlink(missing_ok=True)
+        checkpoint_path(folder, state).unlink(missing_ok=True)
 
 
 def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointRecord]:
@@ -57,8 +57,9 @@ def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointReco
 def remove_unrecorded(folder: Path, kept: Iterable[CheckpointRecord]) -> None:
     """Remove files that a killed process wrote before they were recorded."""
     known = {each.file for each in kept}
-    for path in (folder / CHECKPOINTS).glob("*") if (folder / CHECKPOINTS).is_dir() else ():
-        if path.name not in known:
+    place = checkpoint_folder(folder)
+    for path in place.glob("*") if place.is_dir() else ():
+        if path.name not in known and (path.is_symlink() or not path.is_dir()):
             path.unlink(missing_ok=True)  # a worker that outlives a killed driver for a moment may rename it
 
 

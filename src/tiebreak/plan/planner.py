@@ -44,7 +44,7 @@ def find_plan(study: Study, folder: Path | None, data_dir: Path | None) -> Plan:
             stored = Plan.read(folder)
         except TiebreakError:
             return make_plan(study, data_dir)  # an old or damaged plan is replaced: it can be made again at any time
-        if stored.inputs == inputs:
+        if stored.inputs == inputs and stored.designs_from == study.designs_from:
             return stored
     return make_plan(study, data_dir)
 

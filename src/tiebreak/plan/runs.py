@@ -200,7 +200,7 @@ class Plan(Strict):
     @classmethod
     def read(cls, folder: Path) -> Plan:
         """Read the plan of a results folder; every identity is computed again and compared."""
-        path = folder / PLAN_FILE
+        path = files.inside(folder, PLAN_FILE)
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
         try:

@@ -16,6 +16,7 @@ from tiebreak.results.manifest import FILES, file_problems
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.seal import SEAL_FILE
 from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.store_limits import check_store_files
 from tiebreak.results.write_log import log_problem
 from tiebreak.text import listed, number_of
 
@@ -31,6 +32,7 @@ class Checked(NamedTuple):
 
 def check(folder: Path) -> Checked:
     """Compare the files, rows and checkpoints of a folder with their digests. Safe beside a running study."""
+    check_store_files(folder / STORE_FILE)
     log = log_problem(log_of(folder / STORE_FILE))  # before SQLite reads it
     try:
         store = Store.open(folder)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tiebreak.errors import TiebreakError
+from tiebreak.files import failure, inside
 from tiebreak.results.record import CheckpointRecord
-from tiebreak.text import printable
 
 CHECKPOINTS = "checkpoints"
 POSITION = "position"  # the tensor with the epochs and steps completed
@@ -22,9 +22,14 @@ RUN = "run"  # the key of the metadata that names the run: "LABEL (IDENTITY)"
 
 def checkpoint_path(folder: Path, record: CheckpointRecord) -> Path:
     """Where a checkpoint lies: in the folder of checkpoints, whatever its record says."""
-    path = folder / CHECKPOINTS / record.file
-    if record.file == ".." or Path(record.file).name != record.file or path.name != record.file:
-        raise TiebreakError(f"{folder}: a checkpoint record names {printable(record.file)[:80]!r}, outside the folder")
+    return inside(checkpoint_folder(folder), record.file)
+
+
+def checkpoint_folder(folder: Path) -> Path:
+    """The folder of the checkpoints in a results folder. A link in its place is refused: what it names is not ours."""
+    path = folder / CHECKPOINTS
+    if path.is_symlink():
+        raise TiebreakError(f"{path}: a symbolic link, which is not followed; remove it, or give another --out folder")
     return path
 
 
@@ -36,12 +41,12 @@ def read_checkpoint(folder: Path, record: CheckpointRecord) -> bytes:
     except FileNotFoundError:
         raise TiebreakError(f"{path}: missing") from None
     except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror}") from None
+        raise failure(path, "cannot be read", error) from None
     if hashlib.sha256(content).hexdigest() != record.sha256:
         raise TiebreakError(f"{path}: damaged, its sha256 is not the recorded one")
     try:
         run, epoch = _describe(content)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise TiebreakError(f"{path}: no checkpoint of Tiebreak") from None
     if not run.endswith(f"({record.identity})"):
         raise TiebreakError(f"{path}: a checkpoint of another run, {run}, not of {record.identity}")

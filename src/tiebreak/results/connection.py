@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from tiebreak.errors import TiebreakError
+from tiebreak.files import failure
+from tiebreak.results.store_limits import DISTRUST, LIMIT_VALUE, LimitedConnection, check_store_files, limit
 
+RECOVERY = "`tiebreak run` with your study sets it aside and recovers what it can"
 # SQLite's primary result codes for a file that is damaged. ERROR: our statements fail only where the schema is damaged.
 DAMAGE = (
     sqlite3.SQLITE_ERROR,
@@ -20,6 +23,16 @@ DAMAGE = (
     sqlite3.SQLITE_FORMAT,
     sqlite3.SQLITE_NOTADB,
 )
+ADVICE = {  # by SQLite's primary result codes for other causes
+    sqlite3.SQLITE_FULL: "the disk is full: make room",
+    sqlite3.SQLITE_IOERR: "is the disk or your quota full? If not, the disk may be failing: copy the folder elsewhere",
+    sqlite3.SQLITE_READONLY: "the folder cannot be written: change the permissions, or give another --out folder",
+    sqlite3.SQLITE_PERM: "change the permissions, or give another --out folder",
+    sqlite3.SQLITE_BUSY: "another program holds it: wait for it, then try again",
+    sqlite3.SQLITE_LOCKED: "another program holds it: wait for it, then try again",
+    sqlite3.SQLITE_INTERRUPT: f"reading it took too long for records of Tiebreak: {DISTRUST}",
+    sqlite3.SQLITE_TOOBIG: f"a value has more than {LIMIT_VALUE:,} bytes: {DISTRUST}",
+}
 
 
 class DamagedStoreError(TiebreakError):
@@ -28,11 +41,14 @@ class DamagedStoreError(TiebreakError):
 
 def connect(path: Path, options: str = "") -> sqlite3.Connection:
     """A connection to the file; `options` are those of a SQLite URI."""
+    check_store_files(path)
     address = f"{path.absolute().as_uri()}?{options}" if options else path
-    return _configured(sqlite3.connect(address, isolation_level=None, timeout=30, uri=bool(options)))
+    return _connected(address, path.stat().st_size if path.exists() else 0, uri=bool(options))
 
 
-def _configured(connection: sqlite3.Connection) -> sqlite3.Connection:
+def _connected(address: str | Path, size: int, *, uri: bool = False) -> LimitedConnection:
+    connection = sqlite3.connect(address, isolation_level=None, timeout=30, uri=uri, factory=LimitedConnection)
+    limit(connection, size)
     connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, to be named
     return connection
 
@@ -49,7 +65,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     log = log_of(path)
     if not log.is_file() or not log.stat().st_size:
         return connect(path, "immutable=1")
-    memory = _configured(sqlite3.connect(":memory:", isolation_level=None))
+    memory = _connected(":memory:", path.stat().st_size)
     with tempfile.TemporaryDirectory() as place:
         for each in (path, log):
             shutil.copyfile(each, Path(place) / each.name)
@@ -69,18 +85,44 @@ def writable(path: Path) -> bool:
 
 
 @contextmanager
+def closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    """Close the connection if the block fails."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+@contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """SQLite's errors as one clear line."""
+    """Errors of SQLite and of the file system as one clear line."""
     try:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         read_only = code == sqlite3.SQLITE_READONLY
         if code in DAMAGE or (read_only and writable(path)):  # read-only by its damaged header
-            line = f"{path}: damaged: {error}; `tiebreak run` with your study sets it aside and recovers what it can"
-            raise DamagedStoreError(line) from None
-        advice = "the folder cannot be written" if read_only else "give a folder that can be written with --out"
+            raise DamagedStoreError(f"{path}: damaged: {error}; {RECOVERY}") from None
+        if code == sqlite3.SQLITE_CANTOPEN:
+            _explain_opening(path)
+        advice = ADVICE.get(code, "give a folder that can be written with --out")
         raise TiebreakError(f"{path}: {error}; {advice}") from None
+    except UnicodeDecodeError:  # SQLite quotes a damaged name in its message
+        raise DamagedStoreError(f"{path}: damaged: {RECOVERY}") from None
+    except OSError as error:
+        raise failure(path, "cannot be opened", error) from None
+
+
+def _explain_opening(path: Path) -> None:
+    """Open the file as SQLite tried to: the system's reason is clearer than SQLite's."""
+    try:
+        with path.open("r+b"):
+            pass
+    except FileNotFoundError:
+        raise TiebreakError(f"{path}: cannot be made; give a folder that can be written with --out") from None
+    except OSError as error:
+        raise failure(path, "cannot be opened", error) from None
 
 
 def readable_rows(connection: sqlite3.Connection, table: str) -> tuple[list[tuple[Any, ...]], str]:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, require
 from tiebreak.results.record import TrainingState
 from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
@@ -27,12 +29,21 @@ def opened(folder: Path) -> Iterator[Store]:
         yield store
 
 
+def load_study(folder: Path) -> Study:
+    """The study of a results folder. Its designs are the copy in the folder, never a file elsewhere."""
+    path = files.inside(folder, STUDY_FILE)
+    if parsing.load_toml(files.read_text(path), str(path)).get("designs_from", DESIGNS_FILE) != DESIGNS_FILE:
+        raise TiebreakError(f"{path}: designs_from should be {DESIGNS_FILE!r}, the copy in this folder")
+    files.inside(folder, DESIGNS_FILE)
+    return Study.load(str(path))
+
+
 def read_plan(folder: Path, store: Store) -> tuple[Study, Plan]:
     """The study and its plan, as they were written; a plan of another version of the study is refused."""
     require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
     plan = Plan.read(folder)
     path = folder / STUDY_FILE
-    study = Study.load(str(path))
+    study = load_study(folder)
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
     if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
         raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")

@@ -7,6 +7,7 @@ again where its record, one of its epochs or its last checkpoint is damaged or g
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Run
-from tiebreak.results.checkpoint_file import CHECKPOINTS, checkpoint_path, checkpoint_problem
+from tiebreak.results.checkpoint_file import CHECKPOINTS, checkpoint_folder, checkpoint_path, checkpoint_problem
 from tiebreak.results.connection import DamagedStoreError, connect, log_of
 from tiebreak.results.gaps import epochs_before_gap, lacks_epochs
 from tiebreak.results.manifest import STUDY_FILE, file_problems
@@ -22,6 +23,7 @@ from tiebreak.results.migration import SCHEMA_VERSION
 from tiebreak.results.record import RunRecord
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.store_header import repair_header
+from tiebreak.results.store_limits import check_store_files, refuse_programs
 from tiebreak.results.write_log import log_problem
 from tiebreak.text import number_of
 
@@ -57,6 +59,9 @@ def heal(folder: Path) -> list[str]:
 
     To be called by the writer before it reads the folder. Files and rows that are missing are made again by `run`.
     """
+    check_store_files(folder / STORE_FILE)
+    if (folder / DAMAGED).is_symlink():
+        raise TiebreakError(f"{folder / DAMAGED}: a symbolic link, which is not followed; remove it")
     _sweep(folder)
     aside = Aside(folder)
     lines = _heal_store(folder, aside)
@@ -94,9 +99,11 @@ def without_checkpoint(store: Store, runs: Mapping[str, RunRecord]) -> list[RunR
 
 def _sweep(folder: Path) -> None:
     """Remove the temporary files of a killed run."""
-    for place in (folder, folder / CHECKPOINTS):
+    for place in (folder, checkpoint_folder(folder)):
         for part in place.glob(".*.part") if place.is_dir() else ():
             part.unlink(missing_ok=True)
+    if (folder / REBUILT).is_symlink():
+        (folder / REBUILT).unlink()
     shutil.rmtree(folder / REBUILT, ignore_errors=True)
 
 
@@ -129,6 +136,8 @@ def _rebuild(folder: Path, aside: Aside, problem: str) -> str:
     (folder / REBUILT).mkdir()
     intact = repair_header(whole, folder / REBUILT / "source")
     with closing(Store.create(folder / REBUILT)) as store, closing(connect(intact)) as source, store.transaction():
+        with suppress(sqlite3.Error):  # a list of tables that cannot be read is damage
+            refuse_programs(path, source)
         rows = store.copy_rows(source)
     for each in (log_of(path), path.with_name(f"{path.name}-shm")):
         each.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tiebreak.errors import TiebreakError
+from tiebreak.files import failure, inside
 
 LOCK_FILE = ".lock"
 
@@ -23,13 +24,14 @@ def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
     lock = FileLock(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        _check_lock(folder)
         try:
             lock.acquire(blocking=False)
         except Timeout:
             notify(f"another tiebreak works in {folder}; waiting until it has finished")
             lock.acquire()
     except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror}; give a folder that can be written with --out") from None
+        raise failure(path, "cannot be written", error, "give a folder that can be written with --out") from None
     try:
         yield
     except BaseException:
@@ -39,3 +41,10 @@ def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
         raise
     finally:
         lock.release()
+
+
+def _check_lock(folder: Path) -> None:
+    """Raise unless the lock is absent or an empty file of its own: opening it for writing must not harm any other."""
+    path = inside(folder, LOCK_FILE)
+    if path.exists() and path.stat().st_size:
+        raise TiebreakError(f"{path}: not a lock of Tiebreak, it has content; move it away, or give another --out")

@@ -86,13 +86,18 @@ def _differs(folder: Path, record: FileRecord) -> bool:
 
 
 def _digest(path: Path) -> str:
-    """The sha256 of a file, empty where there is none."""
+    """The sha256 of a file, empty where there is none; of a link, a folder or a pipe, what no file has."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        files.inside(path.parent, path.name)
+    except TiebreakError:
+        return "not a file"
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return ""
     except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror}") from None
+        raise files.failure(path, "cannot be read", error) from None
 
 
 def _problem(path: Path) -> str:

@@ -14,7 +14,8 @@ import sqlite3
 from pathlib import Path
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.connection import DamagedStoreError
+from tiebreak.results.connection import RECOVERY, DamagedStoreError
+from tiebreak.results.store_limits import changed_table, refuse_programs
 
 SCHEMA_VERSION = 2
 APPLICATION = 0x54420000  # plus the version: a flipped bit in either number is noticed
@@ -56,16 +57,21 @@ def schema_of(path: Path, connection: sqlite3.Connection) -> int:
         connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
     )
     if application == APPLICATION + SCHEMA_VERSION != APPLICATION + version:
-        raise DamagedStoreError(
-            f"{path}: damaged: its header has schema {version}, not {SCHEMA_VERSION}; "
-            "`tiebreak run` with your study sets it aside and recovers what it can"
-        )
+        raise DamagedStoreError(f"{path}: damaged: its header has schema {version}, not {SCHEMA_VERSION}; {RECOVERY}")
     if version not in (0, *HASHED):
         raise TiebreakError(
             f"{path}: written by another version of Tiebreak (schema {version}; this one reads {SCHEMA_VERSION}); "
             "use that version, or give another --out folder"
         )
     return int(version)
+
+
+def check_tables(path: Path, connection: sqlite3.Connection, schema: int) -> None:
+    """Raise unless the store holds plain tables only, and ours have their columns."""
+    refuse_programs(path, connection)
+    lacking = {"checkpoints": ("row_sha256",)} if schema == 1 else {}
+    if table := changed_table(connection, TABLES, lacking):
+        raise DamagedStoreError(f"{path}: damaged: table {table} has other columns than Tiebreak's; {RECOVERY}")
 
 
 def header_problem(connection: sqlite3.Connection) -> str:

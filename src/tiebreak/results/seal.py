@@ -10,7 +10,6 @@ import hashlib
 from pathlib import Path
 
 from tiebreak import files
-from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import log_of
 
 SEAL_FILE = "records.sha256"
@@ -27,7 +26,7 @@ def unseal(store: Path) -> None:
     try:
         (store.parent / SEAL_FILE).unlink(missing_ok=True)
     except OSError as error:
-        raise TiebreakError(f"{store.parent}: cannot be written: {error.strerror}") from None
+        raise files.failure(store.parent, "cannot be written", error) from None
 
 
 def seal_problem(store: Path) -> str:
@@ -45,6 +44,7 @@ def _seal(store: Path) -> str:
 
 
 def _read(path: Path) -> bytes | None:
+    files.inside(path.parent, path.name)
     try:
         return path.read_bytes()
     except FileNotFoundError:

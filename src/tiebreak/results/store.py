@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.connection import DamagedStoreError, connect, connect_reader, log_of, readable, readable_rows
-from tiebreak.results.migration import HASHED, create_tables, header_problem, row_hash, schema_of
-from tiebreak.results.packing import PackedArrays, pack
+from tiebreak.results.connection import (
+    DamagedStoreError,
+    closed_on_error,
+    connect,
+    connect_reader,
+    log_of,
+    readable,
+    readable_rows,
+)
+from tiebreak.results.migration import HASHED, check_tables, create_tables, header_problem, row_hash, schema_of
+from tiebreak.results.packing import pack
 from tiebreak.results.record import (
     CheckpointRecord,
     Choice,
@@ -30,10 +38,15 @@ from tiebreak.results.record import (
     RunRecord,
     TrainingState,
 )
+from tiebreak.results.row_decoding import Decoder
 from tiebreak.results.seal import seal_problem, unseal
 from tiebreak.text import number_of, printable
 
 STORE_FILE = "records.sqlite"
+ARRAY_BYTES = 1 << 30  # of all arrays that a store is read with, and UNPACKED times the file's size more
+UNPACKED = 16
+
+Record = TypeVar("Record")
 
 
 class Store:
@@ -44,6 +57,7 @@ class Store:
         self._connection = connection
         self._opened: tuple[int, int] | None = None  # device and inode of the file; only of a writer
         self.schema = schema_of(path, connection)
+        check_tables(path, connection, self.schema)
 
     @classmethod
     def create(cls, folder: Path) -> Store:
@@ -52,13 +66,14 @@ class Store:
         unseal(path)
         with readable(path):
             connection = connect(path)
-            connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute("PRAGMA synchronous=FULL")
-            store = cls(path, connection)
-            store._opened = _identity(path)
-            with store.transaction():
-                create_tables(path, connection)
-            store.schema = schema_of(path, connection)
+            with closed_on_error(connection):
+                store = cls(path, connection)
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.execute("PRAGMA synchronous=FULL")
+                store._opened = _identity(path)
+                with store.transaction():
+                    create_tables(path, connection)
+                store.schema = schema_of(path, connection)
         return store
 
     @classmethod
@@ -69,8 +84,10 @@ class Store:
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
         with readable(path):
             connection = connect_reader(path)
-            connection.execute("SELECT count(*) FROM runs")
-            return cls(path, connection)
+            with closed_on_error(connection):
+                store = cls(path, connection)
+                connection.execute("SELECT count(*) FROM runs")
+        return store
 
     def close(self) -> None:
         """Close the file."""
@@ -132,9 +149,8 @@ class Store:
     def _has_result(self, identity: str) -> bool:
         """Whether an intact record says that the run is done or has diverged."""
         rows = self._rows("SELECT * FROM runs WHERE identity = ?", (identity,))
-        return any(
-            row_hash(*content) == sha256 and json.loads(content[2])["status"] != "failed" for *content, sha256 in rows
-        )
+        intact = [content for *content, sha256 in rows if row_hash(*content) == sha256]
+        return any(run.status != "failed" for run in self._decoded("runs", self._decoder().run, intact))
 
     def add_final(self, record: FinalRecord) -> None:
         """Store one evaluation on the test split."""
@@ -166,51 +182,47 @@ class Store:
     def files(self) -> dict[str, FileRecord]:
         """The digests of the folder's files, by name. A store of schema 1 has none."""
         rows, _ = self._verified("files")
-        return {row[0]: FileRecord(name=row[0], sha256=row[1], pending=row[2]) for row in rows}
+        return {record.name: record for record in self._decoded("files", self._decoder().file, rows)}
 
     def choices(self) -> dict[tuple[str, str], Choice]:
         """The strategies of cohorts, by cohort and device."""
-        return {
-            (cohort, device): Choice(cohort=cohort, device=device, **json.loads(content))
-            for cohort, device, content in self._verified("strategies")[0]
-        }
+        rows, _ = self._verified("strategies")
+        return {(item.cohort, item.device): item for item in self._decoded("strategies", self._decoder().choice, rows)}
 
     def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
         """Every checkpoint, or those of some runs."""
         only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
-        names = ("identity", "trajectory", "epoch", "file", "sha256")
         rows, _ = self._verified("checkpoints", only, identities or ())
-        return [CheckpointRecord(**dict(zip(names, row, strict=True))) for row in rows]
+        return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
             rows, damaged = self._verified_tables()
             choices = self.choices()
+        decoder = self._decoder()
         epochs: dict[str, dict[int, EpochRecord]] = {}
-        for trajectory, epoch, content in rows["epochs"]:
-            fields = json.loads(content)
-            epochs.setdefault(trajectory, {})[epoch] = EpochRecord(trajectory=trajectory, epoch=epoch, **fields)
-        runs = _run_records(rows["runs"])
+        for epoch in self._decoded("epochs", decoder.epoch, rows["epochs"]):
+            epochs.setdefault(epoch.trajectory, {})[epoch.epoch] = epoch
+        runs = {run.identity: run for run in self._decoded("runs", decoder.run, rows["runs"])}
         finals: dict[str, dict[str, FinalRecord]] = {}
-        for identity, name, content, blob in rows["finals"]:
-            record = FinalRecord(identity=identity, evaluation=name, outcomes=PackedArrays(blob), **json.loads(content))
-            finals.setdefault(identity, {})[name] = record
+        for final in self._decoded("finals", decoder.final, rows["finals"]):
+            finals.setdefault(final.identity, {})[final.evaluation] = final
         exhibits: dict[str, dict[str, ExhibitRecord]] = {}
-        for identity, name, blob in rows["exhibits"]:
-            shown = ExhibitRecord(identity=identity, name=name, arrays=PackedArrays(blob))
-            exhibits.setdefault(identity, {})[name] = shown
+        for shown in self._decoded("exhibits", decoder.exhibit, rows["exhibits"]):
+            exhibits.setdefault(shown.identity, {})[shown.name] = shown
         return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices, damaged=damaged)
 
     def training_state(self) -> TrainingState:
-        """Which runs have ended and which epochs are there, as of one moment. Rows are verified, not decoded."""
+        """Which runs have ended and which epochs are there, as of one moment. Metrics and arrays are not decoded."""
         with self.transaction("DEFERRED"):
             rows, damaged = self._verified_tables()
             choices = self.choices()
         epochs: dict[str, list[int]] = {}
         for trajectory, epoch, _ in rows["epochs"]:
             epochs.setdefault(trajectory, []).append(epoch)
-        return TrainingState(runs=_run_records(rows["runs"]), epochs=epochs, choices=choices, damaged=damaged)
+        runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows["runs"])}
+        return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=damaged)
 
     def rows(self) -> int:
         """How many rows carry a hash."""
@@ -303,6 +315,20 @@ class Store:
                 damaged.append(self._damaged_row(table, content))
         return good, damaged
 
+    def _decoder(self) -> Decoder:
+        return Decoder(ARRAY_BYTES + UNPACKED * self.path.stat().st_size, str(self.path))
+
+    def _decoded(self, table: str, decode: Callable[..., Record], rows: Collection[Any]) -> list[Record]:
+        """A record of each row; one line where a row is none, though it is as it was written."""
+        found = []
+        for row in rows:
+            try:
+                found.append(decode(*row))
+            except ValueError as error:
+                name = printable(f"{row[0]} {row[1]}")[:80]
+                raise TiebreakError(f"{self.path}: table {table}, {name}: not a record of Tiebreak: {error}") from None
+        return found
+
     def _damaged_row(self, table: str, content: Sequence[object]) -> str:
         name = printable(f"{content[0]} {content[1]}")[:80]
         return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
@@ -310,13 +336,6 @@ class Store:
     def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
         with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
-
-
-def _run_records(rows: list[Any]) -> dict[str, RunRecord]:
-    return {
-        identity: RunRecord(identity=identity, trajectory=trajectory, **json.loads(content))
-        for identity, trajectory, content in rows
-    }
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 
+LIMIT_BYTES = 4 << 20  # of a file
 EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
 
 
@@ -19,9 +20,11 @@ def declared_names(path: Path) -> list[str]:
     """The keys of the dict literal `DESIGNS` in the file; the file is parsed, not run."""
     if not path.exists():
         raise TiebreakError(f"{path}: No such file or directory; designs_from should name a Python file")
-    text = files.read_text(path)
+    text = files.read_text(path, LIMIT_BYTES)
     try:
         tree = ast.parse(text)
+    except (RecursionError, MemoryError):
+        raise TiebreakError(f"{path}: not valid Python: nested too deeply") from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise TiebreakError(f"{path}{f':{line}' if line else ''}: not valid Python: {error}") from None

@@ -70,6 +70,8 @@ def with_absolute_paths(content: Mapping[str, Any], folder: Path) -> dict[str, A
     for key in ("designs_from", "data"):
         value = content.get(key)
         if isinstance(value, str) and (key == "designs_from" or registry.is_path(value)):
+            if "\0" in value:
+                raise TiebreakError(f"{key}: a NUL character in the path {value!r}; write it without")
             found[key] = str((folder / value).resolve())
     return found
 

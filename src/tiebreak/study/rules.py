@@ -19,6 +19,7 @@ from tiebreak.study.registry import Option, Scalar
 if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Claim, Reported, Study
 
+MOST_RUNS = 200_000  # of a study: a plan lists each
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -38,6 +39,7 @@ def check(study: Study) -> None:
     check_options("options", study.options, task.options)
     if task.ordered and study.budget.batch != 1:
         raise ValueError(f"budget.batch: should be 1: the task {study.task} trains on one window after the other")
+    _check_size(study)
     _check_grid("grid", study.grid)
     _check_fixed("fixed", study.fixed, study)
     for index, arm in enumerate(study.arms, start=1):
@@ -53,6 +55,17 @@ def check(study: Study) -> None:
     for index, reported in enumerate(study.reported, start=1):
         _check_reported(f"reported[{index}]", reported, study, task)
     _check_quick(study, task)
+
+
+def _check_size(study: Study) -> None:
+    """Raise for a grid that nobody can train, before its settings are listed."""
+    for key, grid in (("grid", study.grid), ("quick.grid", study.quick.grid or {})):
+        settings = math.prod(len(values) for values in grid.values())
+        if (runs := settings * len(study.arms) * study.seeds) > MOST_RUNS:
+            raise ValueError(
+                f"{key}: {settings:,} settings for {len(study.arms):,} arms and {study.seeds:,} seeds are {runs:,} "
+                f"runs; at most {MOST_RUNS:,}: use fewer values or seeds"
+            )
 
 
 def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:

@@ -39,6 +39,10 @@ __all__ = [
 ]
 
 
+Epochs = Annotated[int, Field(ge=1, le=1_000_000)]
+Batch = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
 class Arm(Strict):
     """What is compared: a design, plus what the study changes for it."""
 
@@ -50,14 +54,14 @@ class Arm(Strict):
     fixed: dict[str, float] = Field(default_factory=dict)  # hyper-parameters that are not tuned
     protocol: str | None = None  # replaces the study's
     optimiser: Optimiser | None = None  # replaces the study's
-    epochs_times: Annotated[int, Field(ge=1)] = 1  # multiplies the epochs of the budget
+    epochs_times: Annotated[int, Field(ge=1, le=1_000)] = 1  # multiplies the epochs of the budget
 
 
 class Budget(Strict):
     """Epochs and batch size of every run."""
 
-    epochs: Annotated[int, Field(ge=1)]
-    batch: Annotated[int, Field(ge=1)]
+    epochs: Epochs
+    batch: Batch
 
 
 class Quick(Strict):
@@ -66,8 +70,8 @@ class Quick(Strict):
     data: str | None = None
     protocol: str | None = None
     seeds: Annotated[int, Field(ge=1)] | None = None
-    epochs: Annotated[int, Field(ge=1)] | None = None
-    batch: Annotated[int, Field(ge=1)] | None = None
+    epochs: Epochs | None = None
+    batch: Batch | None = None
     grid: Grid | None = None
     without: tuple[str, ...] = Field(default=(), strict=False)  # arms to leave out, with their comparisons
     build: Options = Field(default_factory=dict)  # design options for every arm whose design has them

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import safetensors
 import safetensors.torch
 import torch
 
 from tiebreak import files
 from tiebreak.errors import StopStudyError, TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.checkpoint_file import CHECKPOINTS, POSITION, RUN, read_checkpoint
+from tiebreak.results.checkpoint_file import POSITION, RUN, checkpoint_folder, read_checkpoint
 from tiebreak.results.record import CheckpointRecord
+from tiebreak.text import one_line
 from tiebreak.train.step import State
 
 
@@ -23,7 +25,7 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
     tensors = {name: value.clone(memory_format=torch.contiguous_format) for name, value in state.tensors().items()}
     tensors[POSITION] = torch.tensor([state.epoch, state.steps])
     content = safetensors.torch.save(tensors, whose)
-    target = folder / CHECKPOINTS / f"{run.identity}-{state.epoch}.safetensors"
+    target = checkpoint_folder(folder) / f"{run.identity}-{state.epoch}.safetensors"
     if not folder.exists():
         raise StopStudyError(f"{folder}: removed while the study was running; run the same command to train it again")
     try:
@@ -41,7 +43,16 @@ def save(folder: Path, run: Run, state: State) -> CheckpointRecord:
 
 def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     """Load a checkpoint into `state`. Raises TiebreakError if the file is not the one that was written for its run."""
-    stored = safetensors.torch.load(read_checkpoint(folder, record))
-    for name, tensor in state.tensors().items():
+    try:
+        stored = safetensors.torch.load(read_checkpoint(folder, record))
+    except safetensors.SafetensorError as error:
+        raise TiebreakError(f"{folder}: {record.file}: no checkpoint of Tiebreak ({one_line(error, 100)})") from None
+    tensors = state.tensors()
+    for name, tensor in tensors.items():
+        if name not in stored or stored[name].shape != tensor.shape:
+            raise TiebreakError(
+                f"{folder}: {record.file}: not a state of this network: {name} is missing or of another shape"
+            )
+    for name, tensor in tensors.items():
         tensor.copy_(stored[name])
     state.epoch, state.steps = stored[POSITION].tolist()

@@ -151,7 +151,7 @@ class Verdict(Strict):
     @classmethod
     def read(cls, folder: Path) -> Verdict:
         """The stored verdict of a results folder."""
-        path = folder / VERDICT_FILE
+        path = files.inside(folder, VERDICT_FILE)
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {VERDICT_FILE} yet; finish the study with `tiebreak run`")
         try:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.errors import TiebreakError, nearest
+from tiebreak.files import read_bytes
 from tiebreak.verdict.statistics import Compared, Goal, Sample, compare, usable
 
 Seed = int | str
@@ -22,6 +23,7 @@ Scores = Mapping[str, Mapping[Seed, float]]
 
 COLUMNS = ("arm", "seed", "score")
 MOST_ARMS = 50  # whose pairs are compared unasked: 1,225
+LIMIT_BYTES = 64 << 20  # of a file: two million lines
 
 
 def read_scores(path: Path) -> dict[str, dict[Seed, float]]:
@@ -110,11 +112,9 @@ def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
 
 def _text(path: Path) -> str:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_bytes(path, LIMIT_BYTES).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save it as CSV in UTF-8") from None
-    except OSError as error:
-        raise TiebreakError(f"{path}: {error.strerror or error}") from None
     if not text.strip():
         raise TiebreakError(f"{path}: the file is empty; it should have the columns {', '.join(COLUMNS)}")
     return text

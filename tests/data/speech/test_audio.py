@@ -206,3 +206,23 @@ def test_resampling_removes_what_cannot_be_heard_at_the_lower_rate() -> None:
     assert np.abs(resample(tone(96_000, 96_000, 20_000.0), 96_000, 16_000)[400:-400]).max() < 1e-2
     samples = tone(100, 16_000)
     assert resample(samples, 16_000, 16_000) is samples
+
+
+@pytest.mark.parametrize(
+    ("kind", "subtype"),
+    [("MP3", "MPEG_LAYER_III"), ("OGG", "VORBIS"), ("AIFF", "PCM_16"), ("AU", "PCM_16"), ("CAF", "PCM_16")],
+)
+@pytest.mark.parametrize("suffix", [".wav", ".flac"])
+def test_other_formats_under_these_names_are_refused(tmp_path: Path, kind: str, subtype: str, suffix: str) -> None:
+    if kind not in soundfile.available_formats():
+        pytest.skip(f"libsndfile without {kind}")
+    path = tmp_path / f"x{suffix}"
+    soundfile.write(path, np.zeros(16_000), 16_000, subtype, format=kind)
+    assert "WAV" in refusal(path)
+
+
+def test_flac_behind_tags_is_flac(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "x.flac", np.zeros(100), 16_000)
+    plain = (tmp_path / "x.flac").read_bytes()
+    (tmp_path / "x.flac").write_bytes(b"ID3\x04\x00\x00\x00\x00\x00\x14" + bytes(20) + plain)
+    assert len(read_audio(tmp_path / "x.flac").samples) == 100

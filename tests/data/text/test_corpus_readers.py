@@ -65,7 +65,8 @@ def test_a_text_file_is_cut_in_its_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", [20, 21, 57, 100, 1009])
 def test_no_token_is_lost_and_the_shares_are_80_10_10(count: int, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("".join("ab"[place % 2] for place in range(count)))
-    streams = read_user_text(str(tmp_path / "a.txt"), "character", None).streams
+    reading = read_user_text(str(tmp_path / "a.txt"), "character", None)
+    streams = {split: [reading.kinds[token] for token in tokens] for split, tokens in reading.streams.items()}
     assert "".join("".join(streams[split]) for split in ("train", "val", "test")) == ("ab" * count)[:count]
     assert (len(streams["train"]), len(streams["val"])) == (count * 8 // 10, count // 10)
 

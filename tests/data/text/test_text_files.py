@@ -66,4 +66,4 @@ def test_a_folder_without_texts_is_answered_with_the_layouts(tmp_path: Path) -> 
 
 def test_a_text_is_read_with_line_feeds(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfa\r\nb\rc\n")
-    assert read_corpus(tmp_path / "a.txt") == "a\nb\nc\n"
+    assert "".join(read_corpus(tmp_path / "a.txt")) == "a\nb\nc\n"

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tiebreak.data.text.tokens import END, UNKNOWN, join_tokens, make_vocabulary, number, split_text, split_words
+from tiebreak.data.text.tokens import (
+    END,
+    UNKNOWN,
+    Level,
+    join_tokens,
+    make_vocabulary,
+    number,
+    split_text,
+    split_words,
+)
 from tiebreak.errors import TiebreakError
 
 
@@ -23,26 +32,30 @@ def test_lines_with_a_word_have_an_end_and_blank_lines_have_none() -> None:
     assert split_text("a b\n", "character", marks=True) == ["a", " ", "b", "\n"]
 
 
-def streams(train: str, other: str = "") -> dict[str, list[str]]:
-    return {"train": train.split(), "val": other.split(), "test": []}
+def vocabulary(where: str, text: tuple[str, str], level: Level, size: int) -> tuple[str, ...]:
+    """The vocabulary of a training and a validation text."""
+    train, val = (words.split() for words in text)
+    kinds = sorted({*train, *val}, reverse=True)
+    streams = {"train": number(train, kinds), "val": number(val, kinds), "test": number([], kinds)}
+    return make_vocabulary(where, streams, kinds, level, size)
 
 
 def test_the_vocabulary_is_the_most_frequent_training_words_with_ties_in_order() -> None:
-    found = streams("b a b c d a <eos> <unk>", "z z z z z")
-    assert make_vocabulary("x", found, "word", 5) == (UNKNOWN, END, "a", "b", "c")
-    assert make_vocabulary("x", found, "word", 100) == (UNKNOWN, END, "a", "b", "c", "d")
+    found = "b a b c d a <eos> <unk>", "z z z z z"
+    assert vocabulary("x", found, "word", 5) == (UNKNOWN, END, "a", "b", "c")
+    assert vocabulary("x", found, "word", 100) == (UNKNOWN, END, "a", "b", "c", "d")
 
 
 def test_characters_get_an_unknown_only_where_one_is_needed() -> None:
-    assert make_vocabulary("x", streams("b a c", "a"), "character", 10) == ("a", "b", "c")
-    assert make_vocabulary("x", streams("b a c", "z"), "character", 10) == (UNKNOWN, "a", "b", "c")
-    assert make_vocabulary("x", streams("c b c a"), "character", 2) == (UNKNOWN, "c")
+    assert vocabulary("x", ("b a c", "a"), "character", 10) == ("a", "b", "c")
+    assert vocabulary("x", ("b a c", "z"), "character", 10) == (UNKNOWN, "a", "b", "c")
+    assert vocabulary("x", ("c b c a", ""), "character", 2) == (UNKNOWN, "c")
 
 
 @pytest.mark.parametrize("text", ["a a a <eos>", "<unk> a", "<eos>"])
 def test_one_word_is_no_vocabulary(text: str) -> None:
     with pytest.raises(TiebreakError, match=r"^here: the training text holds .*nothing to predict$"):
-        make_vocabulary("here", streams(text), "word", 100)
+        vocabulary("here", (text, ""), "word", 100)
 
 
 def test_words_without_a_number_are_unknown_or_an_error() -> None:

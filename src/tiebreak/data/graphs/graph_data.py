@@ -34,6 +34,7 @@ from tiebreak.data.graphs.graph_parts import (
     Parts,
     check_labels,
     check_splits,
+    class_count,
     clean,
     split_nodes,
 )
@@ -165,7 +166,7 @@ def _parts_checksum(parts: Parts) -> str:
 def _graph(source: Source, parts: Parts, checksum: str, official: bool | None) -> GraphData:
     where, labels = parts.where, parts.labels
     names = CORA_CLASSES if source.name.startswith("cora") else parts.class_names
-    names = names or tuple(map(str, range(int(labels.max(initial=0)) + 1)))
+    names = names or tuple(map(str, range(class_count(where, labels))))
     check_labels(where, labels, len(names))
     splits, rule = parts.splits, parts.split_rule
     if splits is None:

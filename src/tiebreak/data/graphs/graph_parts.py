@@ -20,6 +20,7 @@ from tiebreak.data.splits import SPLITS, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
 
+MOST_FEATURES = 1 << 22  # of a node
 UNKNOWN = -1  # the label of a node whose class is not known
 PER_CLASS = 20  # training nodes of a class, as in the public splits of Planetoid
 SPLIT_RULE = f"of every class at most {PER_CLASS} nodes and 60 % for training, half of the others each for val and test"
@@ -86,7 +87,7 @@ def sparse_rows(
 ) -> Matrix:
     """A matrix from its compressed rows, if these make sense: row i holds data[indptr[i]:indptr[i + 1]]."""
     problem = None
-    if len(shape) != 2 or min(shape) < 1:
+    if len(shape) != 2 or min(shape) < 1 or shape[1] > MOST_FEATURES:
         problem = f"shape {shape}"
     elif len(indptr) != shape[0] + 1 or indptr[0] != 0 or indptr[-1] != len(data) or (np.diff(indptr) < 0).any():
         problem = f"its rows do not fit the shape {shape} and {len(data):,} values"
@@ -106,6 +107,17 @@ def checked_features(where: str, features: Matrix) -> Matrix:
     if wrong := int((~np.isfinite(features.data)).sum()):
         raise TiebreakError(f"{where}: {wrong:,} features are infinite or not a number; every one must be a number")
     return features
+
+
+def class_count(where: str, labels: Indices) -> int:
+    """The number of classes, by the largest label. Every class has a node, so there are no more of them than nodes."""
+    largest = int(labels.max(initial=0))
+    if largest >= len(labels):
+        raise TiebreakError(
+            f"{where}: label {largest} of node {labels.argmax()}; {len(labels):,} nodes have labels below that: "
+            "expected 0, 1, 2, ..., one for each class"
+        )
+    return largest + 1
 
 
 def check_labels(where: str, labels: Indices, classes: int) -> None:

@@ -2,8 +2,8 @@
 
 A pickle is a program, and unpickling runs it. Three checks make that safe:
 
-1. The file is small, and its operations are read without being run: only those that build numbers, text, lists, tuples
-   and dictionaries, and that name one of `NAMES`, are accepted.
+1. The file is small, and its operations are read without being run (pickle_scan.py): only those that build numbers,
+   text, lists, tuples and dictionaries, and that name one of `NAMES`, are accepted, and not too many of them.
 2. What it names is never imported. Instead of the constructors of numpy, scipy and collections it gets classes made
    for this one file, which record how they were called and do nothing else.
 3. What was recorded is checked, and only then becomes an array: the `__setstate__` of numpy and scipy, which trust
@@ -15,7 +15,6 @@ from __future__ import annotations
 import io
 import math
 import pickle
-import pickletools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.data.graphs.graph_parts import Matrix, sparse_rows
+from tiebreak.data.graphs.pickle_scan import scan
 from tiebreak.errors import TiebreakError
 from tiebreak.files import read_bytes
 from tiebreak.text import printable
 
 LIMIT_BYTES = 64 << 20  # of one file; Cora's largest has a quarter of a megabyte
+LIMIT_SIDE = 1 << 31  # of an array
 ARRAY, DTYPE, MATRIX, LISTS, OTHER = "array", "dtype", "matrix", "lists", "other"
 NAMES: Mapping[str, str] = {  # what a file may name, by the versions of Python, numpy and scipy that wrote it
     "numpy.core.multiarray _reconstruct": ARRAY,
@@ -40,14 +41,6 @@ NAMES: Mapping[str, str] = {  # what a file may name, by the versions of Python,
     "collections defaultdict": LISTS,
     "__builtin__ list": OTHER,
     "builtins list": OTHER,
-}
-PUTS = {"PUT", "BINPUT", "LONG_BINPUT"}
-OPERATIONS = PUTS | {
-    *("PROTO", "STOP", "GLOBAL", "REDUCE", "NEWOBJ", "BUILD", "MARK", "GET", "BINGET", "LONG_BINGET"),
-    *("NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1"),
-    *("BINSTRING", "SHORT_BINSTRING", "BINUNICODE", "BINBYTES", "SHORT_BINBYTES"),
-    *("EMPTY_TUPLE", "TUPLE", "TUPLE1", "TUPLE2", "TUPLE3", "EMPTY_LIST", "APPEND", "APPENDS"),
-    *("EMPTY_DICT", "SETITEM", "SETITEMS"),
 }
 DTYPES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8")
 
@@ -107,26 +100,13 @@ def _read(path: Path, limit: int = LIMIT_BYTES) -> object:
     where = printable(path)
     content = read_bytes(path, limit)
     try:
-        _check_operations(where, content)
+        scan(where, content, NAMES)
         return _Fenced(io.BytesIO(content), encoding="latin1").load()
     except TiebreakError:
         raise
     except Exception as error:  # a damaged pickle can raise anything
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise TiebreakError(f"{where}: not a whole pickle ({reason}); get the file again") from None
-
-
-def _check_operations(where: str, content: bytes) -> None:
-    for operation, argument, _ in pickletools.genops(content):
-        if operation.name == "GLOBAL" and argument not in NAMES:
-            raise TiebreakError(
-                f"{where}: names {'.'.join(str(argument).split())[:80]!r}; only numpy and scipy arrays are read from a "
-                "pickle, and nothing in it was run: do not trust this file"
-            )
-        if operation.name not in OPERATIONS:
-            raise TiebreakError(f"{where}: uses the pickle operation {operation.name}, which arrays do not need")
-        if operation.name in PUTS and int(str(argument)) > len(content):  # a table of that length would be made
-            raise TiebreakError(f"{where}: claims more objects than it has bytes; get the file again")
 
 
 def _made(where: str, written: object, kind: str) -> _Written:
@@ -136,9 +116,10 @@ def _made(where: str, written: object, kind: str) -> _Written:
 
 
 def _shape(where: str, shape: object) -> tuple[int, ...]:
-    if not isinstance(shape, tuple) or not all(type(side) is int and side >= 0 for side in shape) or len(shape) > 2:
+    sides = shape if isinstance(shape, tuple) and len(shape) <= 2 else (None,)
+    if not all(type(side) is int and 0 <= side < LIMIT_SIDE for side in sides):
         raise TiebreakError(f"{where}: an array in it has no proper shape")
-    return shape
+    return sides
 
 
 def _array(where: str, written: object, ndim: int | None = None) -> NDArray[Any]:
@@ -148,7 +129,10 @@ def _array(where: str, written: object, ndim: int | None = None) -> NDArray[Any]
         raise TiebreakError(f"{where}: an array in it is incomplete")
     shape, dtype, raw = _shape(where, state[1]), _dtype(where, state[2]), state[4]
     if isinstance(raw, str):  # bytes of Python 2
-        raw = raw.encode("latin1")
+        try:
+            raw = raw.encode("latin1")
+        except UnicodeEncodeError:
+            raise TiebreakError(f"{where}: an array in it has text in the place of its bytes") from None
     if not isinstance(raw, bytes) or len(raw) != math.prod(shape) * dtype.itemsize:
         raise TiebreakError(f"{where}: an array in it claims shape {shape} of {dtype}, which its bytes do not fill")
     if ndim is not None and len(shape) != ndim:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tiebreak.data.npz import LIMIT_BYTES
+from tiebreak.data.npz import LIMIT_BYTES, check_expansion
 from tiebreak.errors import TiebreakError
+from tiebreak.files import check_regular
 from tiebreak.text import printable
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES) -> Form:
             f"{printable(paths[0])}: {len(paths):,} images of {width}x{height} pixels take {total:,} bytes; "
             f"at most {limit:,} are read: make them smaller"
         )
+    check_expansion(paths[0].parent, total, sum(path.stat().st_size for path in paths))
     return form
 
 
@@ -106,6 +108,7 @@ def _opened(path: Path) -> Iterator[Image]:
     """The opened file, or one line that says what is wrong with it. Nothing but PNG and JPEG is ever decoded."""
     from PIL import Image, UnidentifiedImageError
 
+    check_regular(path)
     bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with warnings.catch_warnings():

@@ -14,6 +14,7 @@ from tiebreak.files import LIMIT_BYTES, read_text
 from tiebreak.text import printable
 
 LIMIT_LINE = 10_000  # characters
+LIMIT_PAIRS = 3_000_000
 FORM = "expected UTF-8 lines of source TAB target"
 
 Pair = tuple[str, str]
@@ -43,6 +44,8 @@ def read_pairs(path: Path, limit: int = LIMIT_BYTES) -> PairLines:
         if len(columns) < 2:
             raise TiebreakError(f"{where}: line {number}: no tab in this line; {FORM}")
         pairs.append((columns[0], columns[1]))
+        if len(pairs) > LIMIT_PAIRS:
+            raise TiebreakError(f"{where}: more than {LIMIT_PAIRS:,} pairs; use a part of it")
     if not pairs:
         raise TiebreakError(f"{where}: empty: no sentence pair; {FORM}")
     return PairLines(pairs=pairs, blank=blank)

@@ -19,9 +19,11 @@ from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
 
 SUFFIXES = (".wav", ".flac")
+FORMATS = ("WAV", "WAVEX", "RF64", "FLAC")  # libsndfile's names; it reads many more, and goes by the content
 RATES = (4_000, 384_000)  # samples a second: lowest and highest that make sense for speech
 LONGEST_SECONDS = 600  # an utterance; a whole book in one file is a mistake
-BLOCK = 1 << 18  # samples that are read at a time
+MOST_SAMPLES = 48_000 * LONGEST_SECONDS  # of each channel: 600 seconds at 48 kHz, 75 at 384 kHz
+BLOCK = 1 << 18  # samples of all channels that are read at a time
 UNKNOWN = (1 << 63) - 1  # libsndfile's number of samples where the header of a FLAC file leaves it open
 IN_DS64 = (1 << 32) - 1  # the length of an RF64 file's sound where its chunk ds64 has it
 
@@ -43,6 +45,8 @@ def read_audio(path: Path) -> Sound:
     _check_file(path)
     try:
         with _opened(soundfile, path) as file:
+            if file.format not in FORMATS or file.subtype.startswith("MPEG"):
+                raise TiebreakError(f"{printable(path)}: {file.format_info}, not WAV or FLAC; convert it")
             rate, claimed = int(file.samplerate), int(file.frames)
             _check_header(path, rate, claimed)
             samples = _read(path, file, rate)
@@ -87,15 +91,17 @@ def _opened(soundfile: Any, path: Path) -> Any:
 def _read(path: Path, file: Any, rate: int) -> NDArray[np.float32]:
     """All samples of an open file, channels averaged; more than an utterance has are an error, whatever was claimed."""
     blocks, count = [], 0
-    while len(block := file.read(BLOCK, dtype="float32", always_2d=True)):
+    frames = max(1, BLOCK // file.channels)
+    while len(block := file.read(frames, dtype="float32", always_2d=True)):
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # a mean that is not a number is reported below, with its place
             blocks.append(block.mean(axis=1, dtype=np.float32) if block.shape[1] > 1 else block[:, 0])
         count += len(block)
-        if count > rate * LONGEST_SECONDS:
+        if count > min(rate * LONGEST_SECONDS, MOST_SAMPLES):
             raise TiebreakError(
-                f"{printable(path)}: more than {LONGEST_SECONDS} seconds, the most that an utterance has: cut it"
+                f"{printable(path)}: more than {min(LONGEST_SECONDS, MOST_SAMPLES / rate):g} seconds, the most that an "
+                "utterance has: cut it, or resample it"
             )
     return np.concatenate(blocks) if blocks else np.zeros(0, np.float32)
 
@@ -109,16 +115,22 @@ def _check_header(path: Path, rate: int, claimed: int) -> None:
         raise TiebreakError(
             f"{printable(path)}: {claimed / rate:,.0f} seconds; an utterance has at most {LONGEST_SECONDS}: cut it"
         )
+    if MOST_SAMPLES < claimed < UNKNOWN:
+        raise TiebreakError(
+            f"{printable(path)}: {claimed:,} samples; an utterance has at most {MOST_SAMPLES:,}: cut it, or resample it"
+        )
 
 
 def _check_file(path: Path) -> None:
-    """Raise where there is no file, an empty one, or a WAV whose header claims more than there is."""
+    """Raise where there is no file, an empty one, neither WAV nor FLAC, or a WAV that claims more than there is."""
     try:
         if not path.is_file():
             raise TiebreakError(f"{printable(path)}: {'a folder, not a file' if path.is_dir() else 'no such file'}")
         size = path.stat().st_size
         if size == 0:
             raise TiebreakError(f"{printable(path)}: an empty file; remove it, or get it again")
+        if not _is_wav_or_flac(path):
+            raise TiebreakError(f"{printable(path)}: no sound that can be read: neither WAV nor FLAC; convert it")
         claimed, present = _claimed_by_wav(path, size)
     except OSError as error:
         raise TiebreakError(f"{printable(path)}: cannot be read: {error.strerror}") from None
@@ -126,6 +138,17 @@ def _check_file(path: Path) -> None:
         raise TiebreakError(
             f"{printable(path)}: its header claims {claimed:,} bytes of sound and it has {present:,}; get it again"
         )
+
+
+def _is_wav_or_flac(path: Path) -> bool:
+    """By the first bytes: only what these formats begin with is given to a decoder at all."""
+    with path.open("rb") as file:
+        head = file.read(12)
+        if head[:3] == b"ID3" and len(head) > 9:  # tags before the sound, which some programs put before FLAC
+            size = sum((byte & 0x7F) << shift for byte, shift in zip(head[6:10], (21, 14, 7, 0), strict=True))
+            file.seek(10 + size)
+            head = file.read(12)
+    return head[:4] == b"fLaC" or (head[:4] in (b"RIFF", b"RIFX", b"RF64") and head[8:] == b"WAVE")
 
 
 def _claimed_by_wav(path: Path, size: int) -> tuple[int, int]:

@@ -62,7 +62,7 @@ class Recipe:
     def path(self) -> Path:
         """The file that stores the features."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
-        return cache_dir() / "features" / f"{self.name}-{digest[:16]}.npy"
+        return files.inside(cache_dir() / "features", f"{self.name}-{digest[:16]}.npy", links=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,7 +21,7 @@ from tiebreak.data.speech.audio import SUFFIXES
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS, Item, split_tenths
 from tiebreak.errors import TiebreakError
-from tiebreak.files import read_text
+from tiebreak.files import inside, read_text
 from tiebreak.streams import stream
 from tiebreak.text import printable
 
@@ -116,11 +116,12 @@ def read_transcripts(folder: Path) -> list[tuple[Path, str]]:
 
 def _file(where: str, folder: Path, name: str) -> Path:
     pure = PurePosixPath(name)
-    if pure.is_absolute() or ".." in pure.parts or "\0" in name:
-        raise TiebreakError(f"{where}: {printable(name)} is not a file inside the folder")
+    try:
+        path = inside(folder, *pure.parts, links=True)
+    except TiebreakError:
+        raise TiebreakError(f"{where}: {printable(name)} is not a file inside the folder") from None
     if pure.suffix.lower() not in SUFFIXES:
         raise TiebreakError(f"{where}: {printable(name)} is none of {', '.join(SUFFIXES)}")
-    path = folder / pure
     if not path.is_file():
         raise TiebreakError(f"{where}: there is no audio file {printable(path)}")
     return path

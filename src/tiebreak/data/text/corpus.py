@@ -37,6 +37,7 @@ from tiebreak.data.text.tokens import (
     join_tokens,
     make_vocabulary,
     number,
+    renumber,
     split_words,
 )
 from tiebreak.data.user_paths import find_user_path
@@ -151,8 +152,8 @@ def _check_name(name: str) -> None:
 
 
 def _corpus(reading: Reading, level: Level, size: int) -> CorpusData:
-    words = make_vocabulary(reading.where, reading.streams, level, size)
-    tokens = {split: number(reading.streams[split], words) for split in SPLITS}
+    words = make_vocabulary(reading.where, reading.streams, reading.kinds, level, size)
+    tokens = {split: renumber(reading.streams[split], reading.kinds, words) for split in SPLITS}
     return CorpusData(
         name=reading.source.name,
         tokens=tokens,

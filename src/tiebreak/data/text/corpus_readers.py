@@ -1,4 +1,4 @@
-"""Corpora as they are read: the tokens of each split as text, before a vocabulary numbers them."""
+"""Corpora as they are read: the tokens of each split, numbered as they occur, before there is a vocabulary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.pydoc_topics import SPLIT_RULE, load_topics
 from tiebreak.data.text.text_files import find_texts, read_corpus
-from tiebreak.data.text.tokens import Level, split_text
+from tiebreak.data.text.token_numbers import Numbering, Numbers
+from tiebreak.data.text.tokens import Level
 from tiebreak.data.user_paths import find_user_path
 from tiebreak.errors import TiebreakError
 from tiebreak.text import printable
@@ -21,11 +22,15 @@ LEAST_TOKENS = 2  # of a split: one to read and one to predict
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The tokens of each split. `where` they were found, for messages; `marks`: punctuation marks are words."""
+    """The tokens of each split: kinds[i] is what number i means.
+
+    `where` they were found, for messages; `marks`: punctuation marks are words.
+    """
 
     source: Source
     where: str
-    streams: Mapping[str, Sequence[str]]
+    streams: Mapping[str, Numbers]
+    kinds: Sequence[str]
     marks: bool
     checksum: str
     official: bool | None = None
@@ -42,10 +47,12 @@ def read_ptb(level: Level, data_dir: Path | None) -> Reading:
     """The Penn Treebank as Mikolov prepared it: words between blanks, `<unk>` in the text."""
     files = verify("ptb", data_dir)
     paths = [file.path for file in files.values()]  # in the order of the source: train, valid, test
+    numbering = Numbering(str(paths[0]), level, marks=False)
     return Reading(
         source=find_source("ptb"),
         where=str(paths[0]),
-        streams={split: split_text(read_corpus(path), level, False) for split, path in zip(SPLITS, paths, strict=True)},
+        streams={split: numbering.add(read_corpus(path)) for split, path in zip(SPLITS, paths, strict=True)},
+        kinds=numbering.kinds,
         marks=False,
         checksum=joint_checksum(files),
         official=all(file.official for file in files.values()),
@@ -57,10 +64,12 @@ def read_shakespeare(level: Level, data_dir: Path | None) -> Reading:
     """Tiny Shakespeare, cut as it usually is."""
     files = verify("tinyshakespeare", data_dir)
     (file,) = files.values()
+    numbering = Numbering(str(file.path), level, marks=True)
     return Reading(
         source=find_source("tinyshakespeare"),
         where=str(file.path),
-        streams=_cut(str(file.path), split_text(read_corpus(file.path), level, True), percent=5),
+        streams=_cut(str(file.path), numbering.add(read_corpus(file.path)), percent=5),
+        kinds=numbering.kinds,
         marks=True,
         checksum=joint_checksum(files),
         official=file.official,
@@ -70,11 +79,12 @@ def read_shakespeare(level: Level, data_dir: Path | None) -> Reading:
 
 def read_pydoc(level: Level, data_dir: Path | None) -> Reading:
     """The topics of the running Python."""
-    topics = load_topics()
+    topics, numbering = load_topics(), Numbering("pydoc", level, marks=True)
     return Reading(
         source=find_source("pydoc"),
         where="pydoc",
-        streams={split: split_text(topics.texts[split], level, True) for split in SPLITS},
+        streams={split: numbering.add([topics.texts[split]]) for split in SPLITS},
+        kinds=numbering.kinds,
         marks=True,
         checksum=topics.checksum(),
         split_rule=SPLIT_RULE,
@@ -93,22 +103,22 @@ def read_user_text(name: str, level: Level, data_dir: Path | None) -> Reading:
     """A user's own text."""
     path = find_user_path(name, data_dir)
     found, where = find_texts(path), printable(path)
-    streams: Mapping[str, Sequence[str]] = {
-        part: split_text(read_corpus(file), level, found.marks) for part, file in found.files.items()
-    }
+    numbering = Numbering(where, level, found.marks)
+    streams = {part: numbering.add(read_corpus(file)) for part, file in found.files.items()}
     if "whole" in streams:
         streams = _cut(where, streams["whole"], percent=10)
     return Reading(
         source=Source(name=name, licence="", citation=""),
         where=where,
         streams=streams,
+        kinds=numbering.kinds,
         marks=found.marks,
         checksum=found.checksum(),
         split_rule=found.split_rule,
     )
 
 
-def _cut(where: str, tokens: Sequence[str], percent: int) -> dict[str, Sequence[str]]:
+def _cut(where: str, tokens: Numbers, percent: int) -> dict[str, Numbers]:
     """The text in its order: training first, then `percent` for validation and as many and the rest for testing."""
     held = len(tokens) * percent // 100
     if held < LEAST_TOKENS:

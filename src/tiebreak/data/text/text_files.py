@@ -6,19 +6,20 @@
 | FOLDER/train.txt, valid.txt (or val), test.txt | marks apart  | as the files say                              |
 | FOLDER/ptb.{train,valid,test}.txt              | at blanks    | as the files say: the Penn Treebank layout    |
 
-How text is read, and what is refused: `files.read_text`.
+How text is read, and what is refused: `files.read_pieces`.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError
-from tiebreak.files import is_file, read_text
+from tiebreak.files import is_file, read_pieces
 from tiebreak.text import printable
 
 LAYOUTS: tuple[tuple[tuple[str, str, str], bool], ...] = (  # names of the files for train, val and test; marks apart?
@@ -57,9 +58,11 @@ def find_texts(path: Path) -> TextFiles:
     raise TiebreakError(f"{printable(path)}: a folder of text needs the files {layouts}; or name one text file")
 
 
-def read_corpus(path: Path) -> str:
-    """The text of a file; a file without any is an error."""
-    text = read_text(path)
-    if not text.strip():
+def read_corpus(path: Path) -> Iterator[str]:
+    """The text of a file in pieces; a file without any is an error."""
+    empty = True
+    for piece in read_pieces(path):
+        empty = empty and not piece.strip()
+        yield piece
+    if empty:
         raise TiebreakError(f"{printable(path)}: empty; a text is needed")
-    return text

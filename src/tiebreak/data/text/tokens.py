@@ -14,8 +14,8 @@ Case matters, and blank lines are skipped.
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
@@ -27,6 +27,7 @@ from tiebreak.errors import TiebreakError
 Level = Literal["word", "character"]
 LEVELS: tuple[str, ...] = get_args(Level)
 UNKNOWN, END = "<unk>", "<eos>"
+STEP = 1 << 22  # tokens that are counted or renumbered at a time
 LEAST_VOCABULARY = 4  # <unk>, <eos> and two words
 
 _MARKED = re.compile(r"<\w+>|\w+(?:['’-]\w+)*|[^\w\s]")
@@ -55,19 +56,42 @@ def split_text(text: str, level: Level, marks: bool) -> list[str]:
     return tokens
 
 
-def make_vocabulary(where: str, streams: Mapping[str, Sequence[str]], level: Level, size: int) -> tuple[str, ...]:
-    """The vocabulary of a corpus, at most `size`, from its training tokens; an error unless two of them differ."""
-    counts = Counter(streams["train"])
+def make_vocabulary(
+    where: str, streams: Mapping[str, NDArray[np.int32]], kinds: Sequence[str], level: Level, size: int
+) -> tuple[str, ...]:
+    """The vocabulary of a corpus, at most `size`, from its training tokens; an error unless two of them differ.
+
+    The streams are numbers, and kinds[i] is what number i means.
+    """
+    counts = _counts(streams["train"], len(kinds)).tolist()
     special = {UNKNOWN, END} if level == "word" else set()
-    ranked = sorted(counts.keys() - special, key=lambda token: (-counts[token], token))
+    known = [place for place, token in enumerate(kinds) if counts[place] and token not in special]
+    most_frequent = heapq.nsmallest(size + 1, known, key=lambda place: (-counts[place], kinds[place]))
+    ranked = [kinds[place] for place in most_frequent]
     if len(ranked) < 2:
         held = f"one {level} only, {ranked[0]!r}" if ranked else f"no {level} but {' and '.join(sorted(special))}"
         raise TiebreakError(f"{where}: the training text holds {held}; there is nothing to predict")
     if level == "word":
         return (UNKNOWN, END, *ranked[: size - len(special)])
-    if len(ranked) <= size and all(counts.keys() >= set(stream) for stream in streams.values()):
+    if len(ranked) <= size and all(counts):
         return tuple(sorted(ranked))
     return (UNKNOWN, *sorted(ranked[: size - 1]))
+
+
+def _counts(numbers: NDArray[np.int32], kinds: int) -> NDArray[np.int64]:
+    """How often each number occurs; in steps, since bincount makes a copy of twice the size."""
+    counts = np.zeros(kinds, np.int64)
+    for start in range(0, len(numbers), STEP):
+        counts += np.bincount(numbers[start : start + STEP], minlength=kinds)
+    return counts
+
+
+def renumber(numbers: NDArray[np.int32], kinds: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:
+    """Tokens in the numbers of a vocabulary instead of those of `kinds`, changed in place: there may be many."""
+    table = number(kinds, words)
+    for start in range(0, len(numbers), STEP):
+        numbers[start : start + STEP] = table[numbers[start : start + STEP]]
+    return numbers
 
 
 def number(tokens: Sequence[str], words: Sequence[str]) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak import files
+from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, digest
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
@@ -108,9 +109,9 @@ def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
 def is_current(folder: Path, digest: str) -> bool:
     """Whether both files are there and the page was made from the inputs with this digest."""
     try:
-        with (folder / HTML_FILE).open("rb") as file:
+        with files.inside(folder, HTML_FILE).open("rb") as file:
             head = file.read(HEAD_BYTES).decode("utf-8", errors="replace")
-    except OSError:
+    except (OSError, TiebreakError):  # a link or a pipe is replaced by a file
         return False
     found = re.search(r'<meta name="tiebreak-inputs" content="([0-9a-f]+)">', head)
     return found is not None and found[1] == digest and (folder / MARKDOWN_FILE).is_file()

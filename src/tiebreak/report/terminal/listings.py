@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
@@ -30,7 +29,13 @@ def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
 
 def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
     """The verdicts of `tiebreak compare`, in words: one paragraph per pair."""
-    write = console.print if len(compared) <= MOST_STYLED else partial(console.out, highlight=False)
+
+    def write(text: Text) -> None:
+        if len(compared) <= MOST_STYLED:
+            console.print(text)
+        else:
+            console.out(printable(text.plain), highlight=False)
+
     for first, second, result in compared:
         a, b = printable(first), printable(second)
         line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))

@@ -1,0 +1,55 @@
+"""Lines of the command line: one line each, no control character, and not too long."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tiebreak
+from tiebreak.cli.output import print_error, print_json, print_line
+
+SOURCE = Path(tiebreak.__file__).parent
+FREE = {"cli/output.py", "data/load_progress.py", "data/speech/espeak_process.py"}  # the last one: to its parent
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text())
+def test_a_line_is_one_line_without_control_characters(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    for show in (print_line, print_error):
+        show(text)
+        printed = capsys.readouterr()
+        line = (printed.out or printed.err).removesuffix("\n")
+        assert line.isprintable()
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.dictionaries(st.text(), st.text(st.characters(exclude_categories=["Cs"]))), plain=st.booleans())
+def test_json_stays_json(capsys: pytest.CaptureFixture[str], content: dict[str, str], plain: bool) -> None:
+    print_json(json.dumps(content, ensure_ascii=plain, indent=1))
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == content
+    assert printed.replace("\n", "").isprintable()
+
+
+def test_a_long_message_keeps_its_beginning_and_its_advice(capsys: pytest.CaptureFixture[str]) -> None:
+    print_error(f"file.toml: {'x' * 5000}; remove it")
+    line = capsys.readouterr().err
+    assert len(line) < 600
+    assert line.startswith("tiebreak: file.toml: xxx")
+    assert line.endswith("xxx; remove it\n")
+
+
+def test_nothing_else_prints() -> None:
+    found = []
+    for path in SOURCE.rglob("*.py"):
+        name, text = path.relative_to(SOURCE).as_posix(), path.read_text("utf-8")
+        if name not in FREE and re.search(
+            r"(?<![\w.])print\(|(?<!Safe)\bConsole\(", text.replace("class SafeConsole(Console):", "")
+        ):
+            found.append(name)
+    assert not found

@@ -1,0 +1,114 @@
+"""A results folder that a stranger made: commands on it touch nothing outside it, and say why in one line."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli_fixtures import Finished, Tiebreak
+from tiebreak.results.checkpoint_file import CHECKPOINTS
+from tiebreak.results.lock import LOCK_FILE
+from tiebreak.results.store import STORE_FILE
+
+NAMES = (LOCK_FILE, STORE_FILE, "plan.json", "study.toml", "verdict.json", "report.html", "report.md", CHECKPOINTS)
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    """What must stay as it is."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("letter.txt", "photo.jpg"):
+        (home / name).write_text(name)
+    return home
+
+
+def content(home: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in home.iterdir()}
+
+
+def commands(finished: Finished, folder: Path) -> list[tuple[object, ...]]:
+    run = finished._replace(folder=folder).again()
+    return [run, *((name, folder) for name in ("status", "verdict", "check", "report"))]
+
+
+def query(folder: Path, sql: str, *values: Any) -> list[Any]:
+    with closing(sqlite3.connect(folder / STORE_FILE)) as connection, connection:
+        return connection.execute(sql, values).fetchall()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("target", ["letter.txt", "."])
+def test_links_in_the_folder_harm_nothing(
+    finished: Finished,
+    folder: Path,
+    home: Path,
+    tiebreak: Tiebreak,
+    name: str,
+    target: str,
+) -> None:
+    before, path = content(home), folder / name
+    if path.is_dir():
+        path.rename(folder / "old")
+    else:
+        path.unlink(missing_ok=True)
+    path.symlink_to(home / target)
+    for command in commands(finished, folder):
+        done = tiebreak(*command)
+        assert done.code in (0, 2), done.err
+        assert "Traceback" not in done.err
+        assert content(home) == before
+
+
+@pytest.mark.parametrize("file", ["../../home/letter.txt", "{home}/letter.txt", "..", "a/b", "", None, b"x", 5])
+def test_a_row_of_checkpoints_names_no_other_file(
+    finished: Finished,
+    folder: Path,
+    home: Path,
+    tiebreak: Tiebreak,
+    file: Any,
+) -> None:
+    before = content(home)
+    name = file.format(home=home) if isinstance(file, str) else file
+    ((identity, trajectory),) = query(folder, "SELECT identity, trajectory FROM runs LIMIT 1")
+    query(folder, "DELETE FROM runs WHERE identity = ?", identity)
+    sha256 = hashlib.sha256(before["letter.txt"].encode()).hexdigest()
+    query(folder, "INSERT INTO checkpoints VALUES (?, ?, 0, ?, ?)", identity, trajectory, name, sha256)
+    for command in commands(finished, folder):
+        done = tiebreak(*command)
+        assert "Traceback" not in done.err
+        assert content(home) == before
+    assert done.code in (0, 2)
+
+
+def test_pipes_in_the_folder_are_not_waited_for(
+    finished: Finished,
+    folder: Path,
+    tiebreak: Tiebreak,
+) -> None:
+    for name in ("verdict.json", "report.html", "plan.json", "study.toml", STORE_FILE):
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+        for command in ("status", "verdict", "check", "report"):
+            done = tiebreak(command, folder)
+            assert done.code in (0, 2)
+            assert "Traceback" not in done.err
+
+
+def test_the_designs_of_a_folder_are_those_in_it(
+    folder: Path,
+    home: Path,
+    tiebreak: Tiebreak,
+) -> None:
+    (home / "evil.py").write_text("raise SystemExit('run')\n")
+    text = (folder / "study.toml").read_text()
+    (folder / "study.toml").write_text(f'designs_from = "{home}/evil.py"\n{text}')
+    done = tiebreak("status", folder)
+    assert done.code == 2
+    assert "designs_from" in done.err
