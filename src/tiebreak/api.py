@@ -28,6 +28,7 @@ from tiebreak.results.manifest import (
     require_folder_file,
     write_files,
 )
+from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.record import Records
 from tiebreak.results.seal import seal
 from tiebreak.results.store import STORE_FILE, Store
@@ -180,7 +181,8 @@ def open_result(folder: str | Path) -> Result:
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
     if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
         raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
-    return Result(folder, study, plan, records, make_verdict(study, plan, records))
+    with explain_misfit(study.name):
+        return Result(folder, study, plan, records, make_verdict(study, plan, records))
 
 
 def check(folder: str | Path) -> Checked:

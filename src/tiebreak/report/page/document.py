@@ -15,6 +15,7 @@ from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
 from tiebreak.report.page import comparisons, tables, view
+from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.record import Records
 from tiebreak.study.schema import Study
 from tiebreak.verdict.model import Verdict
@@ -37,7 +38,8 @@ def write_report(folder: Path, study: Study, plan: Plan, records: Records, verdi
 def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
     """The page: one file that needs no other, and no network."""
     evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
-    values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
+    with explain_misfit(study.name):
+        values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
     css = (Path(__file__).parent / "page.css").read_text("utf-8")
     template = _environment().get_template("page.html.jinja")
     return template.render(**values, css=css, inputs=inputs_digest(plan, records, verdict))
@@ -46,7 +48,9 @@ def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
 def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
     """The same without figures."""
     evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
-    text = _markdown_environment().get_template("page.md.jinja").render(**view.content(evidence))
+    with explain_misfit(study.name):
+        values = view.content(evidence)
+    text = _markdown_environment().get_template("page.md.jinja").render(**values)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
