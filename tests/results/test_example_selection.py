@@ -40,7 +40,7 @@ def test_every_run_at_the_chosen_setting_is_shown_once(shown: tuple[api.Result, 
     assert set(wanted) == set(result.plan.arm("pool").runs.values()) | set(result.plan.arm("strided").runs.values())
     assert set(result.records.exhibits) == set(wanted), "arms that share runs share exhibits"
     first, second = result.plan.arm("pool").runs.values()
-    assert set(result.records.exhibits[first]) == {"robustness", "examples", "activations"}
+    assert set(result.records.exhibits[first]) == {"robustness", "examples", "activations", "shown-examples"}
     assert set(result.records.exhibits[second]) == {"robustness"}, "one seed of an arm shows examples"
 
 

@@ -431,7 +431,7 @@ def test_a_claim_for_another_protocol_gets_a_hint_and_never_holds_or_fails(
     (found,) = bench(claims=[claim]).verdict(levels(pool=pool, strided=0.8)).claims
     assert (found.verdict, found.leans) == ("hint", leans)
     assert "hint" in found.why
-    assert "pneumoniamnist, audited, 1 epochs" in found.why
+    assert "pneumoniamnist, audited, 1 epoch" in found.why
     assert str(*made_for.values()) in found.why
 
 
