@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support.cli_fixtures import Finished, Tiebreak
 from tiebreak.results.checkpoint_file import CHECKPOINTS
+from tiebreak.results.heal import DAMAGED, REBUILT
 from tiebreak.results.lock import LOCK_FILE
+from tiebreak.results.migration import row_hash
+from tiebreak.results.packing import pack, unpack
+from tiebreak.results.seal import SEAL_FILE
 from tiebreak.results.store import STORE_FILE
 
-NAMES = (LOCK_FILE, STORE_FILE, "plan.json", "study.toml", "verdict.json", "report.html", "report.md", CHECKPOINTS)
+FILES = ("plan.json", "study.toml", "verdict.json", "report.html", "report.md", "designs.py")
+NAMES = (*FILES, LOCK_FILE, STORE_FILE, f"{STORE_FILE}-wal", CHECKPOINTS, SEAL_FILE, DAMAGED, REBUILT)
 
 
 @pytest.fixture(name="home")
@@ -79,7 +87,8 @@ def test_a_row_of_checkpoints_names_no_other_file(
     ((identity, trajectory),) = query(folder, "SELECT identity, trajectory FROM runs LIMIT 1")
     query(folder, "DELETE FROM runs WHERE identity = ?", identity)
     sha256 = hashlib.sha256(before["letter.txt"].encode()).hexdigest()
-    query(folder, "INSERT INTO checkpoints VALUES (?, ?, 0, ?, ?)", identity, trajectory, name, sha256)
+    row = (identity, trajectory, 0, name, sha256)
+    query(folder, "INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?)", *row, row_hash(*row))
     for command in commands(finished, folder):
         done = tiebreak(*command)
         assert "Traceback" not in done.err
@@ -107,8 +116,53 @@ def test_the_designs_of_a_folder_are_those_in_it(
     tiebreak: Tiebreak,
 ) -> None:
     (home / "evil.py").write_text("raise SystemExit('run')\n")
+    query(folder, "DELETE FROM files")  # a stranger can make digests, too
     text = (folder / "study.toml").read_text()
     (folder / "study.toml").write_text(f'designs_from = "{home}/evil.py"\n{text}')
     done = tiebreak("status", folder)
     assert done.code == 2
     assert "designs_from" in done.err
+
+
+def rewrite(folder: Path, table: str, column: int, change: Callable[[Any], Any]) -> None:
+    """Change a column of every row, and the hash with it."""
+    for row in query(folder, f"SELECT * FROM {table}"):
+        content = list(row[:-1])
+        content[column] = change(content[column])
+        marks = ", ".join("?" * len(row))
+        query(folder, f"INSERT OR REPLACE INTO {table} VALUES ({marks})", *content, row_hash(*content))
+
+
+def emptied(key: str) -> Callable[[str], str]:
+    return lambda content: json.dumps({**json.loads(content), key: {}})
+
+
+def arrays(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
+    return lambda content: pack({name: change(array) for name, array in unpack(content).items()})
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "change"),
+    [
+        ("finals", 2, emptied("metrics")),
+        ("epochs", 2, emptied("metrics")),
+        ("epochs", 2, emptied("seconds")),
+        ("finals", 3, arrays(lambda array: np.zeros((2, 3)))),
+        ("finals", 3, arrays(lambda array: np.array(["a", "b"]))),
+        ("finals", 3, arrays(lambda array: np.array(1.0))),
+        ("finals", 3, arrays(lambda array: array[:0])),
+        ("exhibits", 2, arrays(lambda array: np.array(["a", "b"]))),
+        ("exhibits", 2, arrays(lambda array: np.array(1))),
+        ("exhibits", 2, arrays(lambda array: np.full(array.shape, np.nan))),
+        ("exhibits", 2, arrays(lambda array: array[:1])),
+    ],
+)
+def test_records_of_another_form_are_one_line(
+    folder: Path, tiebreak: Tiebreak, table: str, column: int, change: Callable[[Any], Any]
+) -> None:
+    rewrite(folder, table, column, change)
+    for command in ("status", "verdict", "check", "report"):
+        done = tiebreak(command, folder)
+        assert done.code in (0, 2)
+        assert "Traceback" not in done.err
+        assert len(done.err.splitlines()) <= 2

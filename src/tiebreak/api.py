@@ -16,7 +16,7 @@ from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.report.page import document
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
-from tiebreak.results.folder import load_study, opened, read_plan
+from tiebreak.results.folder import opened, read_plan
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
@@ -27,9 +27,11 @@ from tiebreak.results.manifest import (
     require_folder_file,
     write_files,
 )
+from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.record import Records
 from tiebreak.results.seal import seal
 from tiebreak.results.store import STORE_FILE
+from tiebreak.results.stored_study import changes, check_name, stored_study
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
@@ -61,12 +63,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
     A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
     """
-    stored = stored_study(folder)
-    name = (
-        stored.name if stored is not None else Plan.read(folder).study if is_recorded(folder, PLAN_FILE) else study.name
-    )
-    if name != study.name:
-        raise TiebreakError(f"{folder}: holds the study {name!r}, not {study.name!r}; give another --out")
+    check_name(study, folder)
     if study.designs_from is not None:
         write_files(folder, {DESIGNS_FILE: files.read_text(Path(study.designs_from))})
         study = study.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
@@ -74,14 +71,6 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
     written = study if study.designs_from is None else study.model_copy(update={"designs_from": DESIGNS_FILE})
     write_files(folder, {STUDY_FILE: parsing.to_toml(written), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"})
     return plan
-
-
-def stored_study(folder: Path) -> Study | None:
-    """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
-    try:
-        return load_study(folder)
-    except TiebreakError:
-        return None
 
 
 def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen: Listener | None = None) -> Result:
@@ -100,8 +89,9 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
             listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
-        if study.designs_from is not None:
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
+        if is_recorded(folder, STUDY_FILE):
+            check_name(study, folder)  # before anything is set aside
         damaged = heal(folder)
         if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
             damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
@@ -116,15 +106,6 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
             driver.train()
             driver.make_exhibits(study)
         return conclude(folder)
-
-
-def changes(study: Study, folder: Path) -> list[str]:
-    """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
-    stored = stored_study(folder)
-    if stored is None:
-        return []
-    keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
-    return [name for name in keys if getattr(stored, name) != getattr(study, name)]
 
 
 def _check_device(machine: Machine) -> None:
@@ -162,6 +143,7 @@ def open_result(folder: str | Path) -> Result:
     with collector_paused(), opened(folder) as store:
         study, plan = read_plan(folder, store)
         records = without_gaps(store.records())
+    with collector_paused(), explain_misfit(study.name):
         return Result(folder, study, plan, records, make_verdict(study, plan, records))
 
 

@@ -13,6 +13,7 @@ from support.damage import run_here
 from tiebreak import api
 from tiebreak.results.migration import SCHEMA_VERSION, row_hash
 from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.stored_study import stored_study
 
 OLD = Path(__file__).parent / "fixtures" / "schema1.zip"
 
@@ -69,7 +70,7 @@ def test_a_migration_that_is_interrupted_leaves_the_old_store(folder: Path, monk
 
 @pytest.mark.usefixtures("here")
 def test_an_old_folder_goes_on_and_ends_complete(folder: Path) -> None:
-    study = api.stored_study(folder)
+    study = stored_study(folder)
     assert study is not None
     said = run_here(study, folder)
     assert any(STORE_FILE in line and "schema 1" in line for line in said)

@@ -33,7 +33,9 @@ def runs(store: Path) -> int:
 
 def test_an_intact_log_has_no_problem(killed: Path) -> None:
     assert log_problem(log_of(killed)) == ""
+    before = log_of(killed).read_bytes()
     assert runs(killed) == 3
+    assert log_of(killed).read_bytes() == before  # a reader leaves it
     assert log_problem(killed.with_name("nothing-wal")) == ""
 
 

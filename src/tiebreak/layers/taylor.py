@@ -22,6 +22,8 @@ from math import comb, factorial, prod
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
@@ -97,7 +99,7 @@ def attend(
     kept = wide(q.dtype) if form == "naive" else kept
     how = How(terms, q.shape[-1] ** -0.5 if scale is None else scale, causal, chunk, kept)
     guarded = form != "naive" and terms % 2 == 1
-    traced = torch._C._are_functorch_transforms_active() or torch._C._len_torch_dispatch_stack() > 0 or q.is_meta
+    traced = torch._C._are_functorch_transforms_active() or get_proxy_mode() is not None or _has_no_values(q)
     if guarded and not traced:
         how = replace(how, kept=_kept_for(q, k, how))
     far = bound(q, k, how) >= FAR if guarded and traced else None
@@ -117,6 +119,10 @@ def attend(
     if far is not None:
         out = torch.where(far, torch.nan, out)
     return out.view(*lead, *out.shape[-2:])
+
+
+def _has_no_values(values: Tensor) -> bool:
+    return values.is_meta or isinstance(values, FakeTensor)
 
 
 def _kept_for(q: Tensor, k: Tensor, how: How) -> torch.dtype:

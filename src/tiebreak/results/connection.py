@@ -56,14 +56,16 @@ def _connected(address: str | Path, size: int, *, uri: bool = False) -> LimitedC
 def connect_reader(path: Path) -> sqlite3.Connection:
     """A connection for reading. SQLite writes files beside the store; where it cannot, the store is read without them.
 
-    A read-only folder may hold a write-ahead log that a killed run left: then a copy of both is read.
+    A write-ahead log that a killed run left stays as it is, for `heal` to look at; in a read-only folder a copy of it
+    and of the store is read.
     """
+    log = log_of(path)
+    logged = log.is_file() and log.stat().st_size > 0
     if writable(path):
-        connection = connect(path)
+        connection = connect(path, "mode=ro" if logged else "")  # closing any other would remove the log
         connection.execute("PRAGMA query_only=ON")
         return connection
-    log = log_of(path)
-    if not log.is_file() or not log.stat().st_size:
+    if not logged:
         return connect(path, "immutable=1")
     memory = _connected(":memory:", path.stat().st_size)
     with tempfile.TemporaryDirectory() as place:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, require
 from tiebreak.results.record import TrainingState
 from tiebreak.results.store import STORE_FILE, Store
-from tiebreak.study import parsing
+from tiebreak.results.stored_study import load_study
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
@@ -27,15 +26,6 @@ def opened(folder: Path) -> Iterator[Store]:
         raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
     with closing(Store.open(folder)) as store:
         yield store
-
-
-def load_study(folder: Path) -> Study:
-    """The study of a results folder. Its designs are the copy in the folder, never a file elsewhere."""
-    path = files.inside(folder, STUDY_FILE)
-    if parsing.load_toml(files.read_text(path), str(path)).get("designs_from", DESIGNS_FILE) != DESIGNS_FILE:
-        raise TiebreakError(f"{path}: designs_from should be {DESIGNS_FILE!r}, the copy in this folder")
-    files.inside(folder, DESIGNS_FILE)
-    return Study.load(str(path))
 
 
 def read_plan(folder: Path, store: Store) -> tuple[Study, Plan]:

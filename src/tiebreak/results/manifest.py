@@ -15,6 +15,7 @@ from pathlib import Path
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
+from tiebreak.results.connection import DamagedStoreError
 from tiebreak.results.record import FileRecord
 from tiebreak.results.store import STORE_FILE, Store
 
@@ -73,11 +74,14 @@ def require_folder_file(path: Path) -> None:
 
 
 def is_recorded(folder: Path, *names: str) -> bool:
-    """Whether the folder's files have digests and match them."""
+    """Whether the folder's files have digests, in a store that can be read, and match them."""
     if not (folder / STORE_FILE).is_file():
         return False
-    with closing(Store.open(folder)) as store:
-        return set(names) <= set(store.files()) and not file_problems(store, folder, names)
+    try:
+        with closing(Store.open(folder)) as store:
+            return set(names) <= set(store.files()) and not file_problems(store, folder, names)
+    except DamagedStoreError:
+        return False
 
 
 def _differs(folder: Path, record: FileRecord) -> bool:

@@ -13,6 +13,7 @@ from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
 from tiebreak.report.page import comparisons, tables, view
+from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.packing import fingerprint
 from tiebreak.results.record import Records
 from tiebreak.study.schema import Study
@@ -45,7 +46,8 @@ def html(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
 
 
 def _html(evidence: Evidence) -> str:
-    values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
+    with explain_misfit(evidence.study.name):
+        values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
     css = (Path(__file__).parent / "page.css").read_text("utf-8")
     template = _environment().get_template("page.html.jinja")
     return template.render(**values, css=css, inputs=inputs_digest(evidence.plan, evidence.records, evidence.verdict))
@@ -57,7 +59,9 @@ def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> st
 
 
 def _markdown(evidence: Evidence) -> str:
-    text = _markdown_environment().get_template("page.md.jinja").render(**view.content(evidence))
+    with explain_misfit(evidence.study.name):
+        values = view.content(evidence)
+    text = _markdown_environment().get_template("page.md.jinja").render(**values)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 

@@ -1,0 +1,49 @@
+"""The study that a results folder holds already, compared with the one that is to run in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import PLAN_FILE, Plan
+from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, is_recorded
+from tiebreak.study import parsing
+from tiebreak.study.schema import Study
+
+
+def stored_study(folder: Path) -> Study | None:
+    """The study that the folder holds; None where there is none, or none that can be read: it is then written again."""
+    try:
+        return load_study(folder)
+    except TiebreakError:
+        return None
+
+
+def load_study(folder: Path) -> Study:
+    """The study of a results folder. Its designs are the copy in the folder, never a file elsewhere."""
+    path = files.inside(folder, STUDY_FILE)
+    if parsing.load_toml(files.read_text(path), str(path)).get("designs_from", DESIGNS_FILE) != DESIGNS_FILE:
+        raise TiebreakError(f"{path}: designs_from should be {DESIGNS_FILE!r}, the copy in this folder")
+    files.inside(folder, DESIGNS_FILE)
+    return Study.load(str(path))
+
+
+def check_name(study: Study, folder: Path) -> None:
+    """Refuse a folder of another study, by its study file or, where that cannot be read, by its plan."""
+    name, stored = study.name, stored_study(folder)
+    if stored is not None:
+        name = stored.name
+    elif is_recorded(folder, PLAN_FILE):
+        name = Plan.read(folder).study
+    if name != study.name:
+        raise TiebreakError(f"{folder}: holds the study {name!r}, not {study.name!r}; give another --out")
+
+
+def changes(study: Study, folder: Path) -> list[str]:
+    """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
+    stored = stored_study(folder)
+    if stored is None:
+        return []
+    keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
+    return [name for name in keys if getattr(stored, name) != getattr(study, name)]
