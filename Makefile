@@ -49,7 +49,8 @@ TORTURE ?= 200
 FUZZ ?= 100000
 
 torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20 FUZZ=1000 make torture: less
-	@OMP_NUM_THREADS=1 TORTURE=$(TORTURE) FUZZ=$(FUZZ) $(BIN)/python -m pytest -q -m "torture and not browser"
+	@OMP_NUM_THREADS=1 TORTURE=$(TORTURE) FUZZ=$(FUZZ) $(BIN)/python -m pytest -q \
+		tests/torture tests/fuzz tests/results tests/drive/test_resume.py tests/cli/test_hostile_names.py
 
 clean: ## remove the environment and caches (never your runs)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -114,13 +114,10 @@ def commands(folder: Path) -> Iterator[list[str]]:
     for name in ("runs", "comparisons", "arms"):
         for command in ("status", "verdict", "report"):
             yield [command, str(folder / name)]
-    yield ["check", str(folder / "runs")]
     yield ["plan", str(folder / "arms.toml")]
-    yield ["compare", str(folder / "arms300.csv"), "--json", *ALL_PAIRS]
+    yield ["compare", str(folder / "arms300.csv"), "--json", "--all-pairs"]
+    yield ["compare", str(folder / "arms300.csv"), "--json", "--against", "arm0"]
     yield ["compare", str(folder / "rows1000000.csv")]
-
-
-ALL_PAIRS: list[str] = ["--all-pairs"]
 
 
 def user_seconds(arguments: Sequence[str]) -> tuple[float, float, int]:

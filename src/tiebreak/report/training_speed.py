@@ -15,9 +15,10 @@ SPEED = ("strategy", "runs", "ms_per_step")  # of a run's provenance: reported b
 def training_rows(plan: Plan, state: TrainingState) -> list[tuple[str, str]]:
     """How the runs of each cohort were trained and how fast, or will be; nothing where nothing is known."""
     groups = cohorts(plan.runs.values())
+    names_of = {id(run): identity for identity, run in plan.runs.items()}  # the plan knows them: hashes take time
     rows = []
     for key, name in cohort_names(groups).items():
-        ended = [state.runs[run.identity] for run in groups[key] if run.identity in state.runs]
+        ended = [state.runs[names_of[id(run)]] for run in groups[key] if names_of[id(run)] in state.runs]
         ways: dict[tuple[str, str], list[RunRecord]] = {}
         for record in ended:
             if all(name in record.provenance for name in SPEED):

@@ -28,10 +28,13 @@ def opened(folder: Path) -> Iterator[Store]:
         yield store
 
 
-def read_plan(folder: Path, store: Store) -> tuple[Study, Plan]:
-    """The study and its plan, as they were written; a plan of another version of the study is refused."""
+def read_plan(folder: Path, store: Store, *, identities: bool = True) -> tuple[Study, Plan]:
+    """The study and its plan, as they were written; a plan of another version of the study is refused.
+
+    Without `identities`, those of a plan with a stored digest are not computed again.
+    """
     require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
-    plan = Plan.read(folder)
+    plan = Plan.read(folder, covered=not identities and PLAN_FILE in store.files())
     path = folder / STUDY_FILE
     study = load_study(folder)
     keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
@@ -43,5 +46,5 @@ def read_plan(folder: Path, store: Store) -> tuple[Study, Plan]:
 def read_training_state(folder: Path) -> tuple[Plan, TrainingState]:
     """The plan, and which of its runs have ended."""
     with collector_paused(), opened(folder) as store:
-        _, plan = read_plan(folder, store)
+        _, plan = read_plan(folder, store, identities=False)
         return plan, without_gaps(store.training_state())

@@ -198,7 +198,7 @@ class Store:
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
-            rows, damaged = self._verified_tables()
+            rows, damaged = self._verified_tables("epochs", "runs", "finals", "exhibits")
             choices = self.choices()
         decoder = self._decoder()
         epochs: dict[str, dict[int, EpochRecord]] = {}
@@ -214,9 +214,9 @@ class Store:
         return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices, damaged=damaged)
 
     def training_state(self) -> TrainingState:
-        """Which runs have ended and which epochs are there, as of one moment. Metrics and arrays are not decoded."""
+        """Which runs have ended and which epochs are there, as of one moment. Other tables are not read."""
         with self.transaction("DEFERRED"):
-            rows, damaged = self._verified_tables()
+            rows, damaged = self._verified_tables("epochs", "runs")
             choices = self.choices()
         epochs: dict[str, list[int]] = {}
         for trajectory, epoch, _ in rows["epochs"]:
@@ -288,9 +288,9 @@ class Store:
         there = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
         return [table for table in HASHED[self.schema] if table in there]
 
-    def _verified_tables(self) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
-        """The rows of the tables of records, and a line for each that is damaged."""
-        found = {table: self._verified(table) for table in ("epochs", "runs", "finals", "exhibits")}
+    def _verified_tables(self, *tables: str) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
+        """The rows of some tables, and a line for each that is damaged."""
+        found = {table: self._verified(table) for table in tables}
         damaged = tuple(line for _, lines in found.values() for line in lines)
         return {table: rows for table, (rows, _) in found.items()}, damaged
 

@@ -48,8 +48,12 @@ def _joined(settings: dict[str, list[str]]) -> dict[str, list[str]]:
 
 def _progress(plan: Plan, state: TrainingState, identities: list[str]) -> list[Text]:
     found = [state.runs[identity].status if identity in state.runs else "missing" for identity in identities]
+    trained = 0
+    for identity in identities:
+        run, ended = plan.runs[identity], state.runs.get(identity)
+        trajectory = ended.trajectory if ended is not None else run.trajectory  # a hash: not computed where it is known
+        trained += sum(epoch <= run.epochs for epoch in state.epochs.get(trajectory, ()))
     runs = [plan.runs[identity] for identity in identities]
-    trained = sum(sum(epoch <= run.epochs for epoch in state.epochs.get(run.trajectory, ())) for run in runs)
     cells = [f"{found.count('done')} of {len(found)}"]
     cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
     return [Text(cell) for cell in (*cells, f"{trained} of {sum(run.epochs for run in runs)}")]
