@@ -53,3 +53,30 @@ def test_a_name_that_is_none_is_one_line_and_nothing_written(
     assert done.err.startswith("tiebreak: new study: name: ")
     assert done.err.count("\n") == 1
     assert [*tmp_path.rglob("*")] == [tmp_path / "here"]
+
+
+def test_a_new_study_may_have_every_key(tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert tiebreak("new", "mine.toml", "--full").code == 0
+    assert Study.load("mine.toml").name == "mine"
+    assert "epochs_times" in Path("mine.toml").read_text()
+
+
+def test_a_new_study_may_be_a_copy_of_a_built_in_one(
+    tiebreak: Tiebreak, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for source in builtin_names():
+        assert tiebreak("new", f"my-{source}", "--from", source).code == 0
+        copied, original = Study.load(f"my-{source}.toml"), Study.load(source)
+        assert copied.model_copy(update={"name": source, "about": original.about}) == original
+        text = Path(f"my-{source}.toml").read_text()
+        assert f"tiebreak run my-{source}.toml" in text
+        assert f"tiebreak run {source}" not in text
+
+
+def test_a_copy_of_an_unknown_study_lists_the_built_in_ones(tiebreak: Tiebreak) -> None:
+    done = tiebreak("new", "mine", "--from", "nosuch")
+    assert done.code == 2
+    assert all(name in done.err for name in ("--from nosuch", *builtin_names()))
+    assert tiebreak("new", "mine", "--from", "pooling", "--full").code == 2

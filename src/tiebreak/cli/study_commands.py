@@ -22,19 +22,32 @@ def studies() -> None:
     summaries.print_studies(SafeConsole(), [(item.name, item.question, item.data, item.about.time) for item in rows])
 
 
-def new(name: Annotated[str, typer.Argument(help="The study's name: letters, digits, - and _.")]) -> None:
+def new(
+    name: Annotated[
+        str, typer.Argument(help="The study's name: letters, digits, dots, underscores and hyphens; a letter first.")
+    ],
+    full: Annotated[bool, typer.Option("--full", help="Write every key, most as a comment with an example.")] = False,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", metavar="STUDY", help="Copy a built-in study; `tiebreak studies` lists them."),
+    ] = None,
+) -> None:
     """Write NAME.toml, a commented study file to start from."""
-    import tomllib
-    from importlib import resources
-
     from tiebreak import files
     from tiebreak.study import parsing
     from tiebreak.study.schema import Study
+    from tiebreak.study.study_reference import full_file
 
-    text = (resources.files("tiebreak.study") / "template.toml").read_text("utf-8")
-    parsing.validate(Study, {**tomllib.loads(text), "name": name}, "new study")
+    if full and source is not None:
+        raise TiebreakError("--full, --from: choose one of the two")
+    name = name.removesuffix(".toml")
+    parsing.validate(Study, {**parsing.template(), "name": name}, "new study")
+    if source is not None:
+        text = parsing.copy_of_builtin(source, name)
+    else:
+        text = full_file(name) if full else parsing.template_text().replace("NAME", name)
     path = Path(f"{name}.toml")
     if path.exists():
         raise TiebreakError(f"{path}: is there already; give another name")
-    files.write(path, text.replace("NAME", name))
+    files.write(path, text)
     print_line(f"{path}: edit it, then `tiebreak plan {path}`")

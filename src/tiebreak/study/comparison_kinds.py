@@ -15,19 +15,25 @@ DEFAULT_NAMES = {  # by kind
     "order": "order of metrics of {arm}",
     "agreement": "agreement of metrics of {arm}",
 }
+KIND = "the kind of comparison"
+NAME = "how the report calls it; default: a name made of its arms"
+METRIC = "another metric than the study's; it needs a margin of its own"
+MARGIN = "another margin than the study's"
+PRIMARY = "whether it answers the study's question; the only comparison of a study is primary"
+METRICS = "metrics of the task where higher is better, in the order that is expected"
 Metrics = Annotated[tuple[str, ...], Field(min_length=2, strict=False)]
 
 
 class Pair(Strict):
     """Is arm `a` better than arm `b`, each at its own best setting?"""
 
-    kind: Literal["pair"] = "pair"
-    name: str = ""
-    a: str
-    b: str
-    metric: str | None = None  # another than the study's; it needs its own margin
-    margin: Margin | None = None
-    primary: bool = False
+    kind: Literal["pair"] = Field(default="pair", description=KIND, examples=["pair"])
+    name: str = Field(default="", description=NAME, examples=["main question"])
+    a: str = Field(description="the first arm", examples=["pool"])
+    b: str = Field(description="the arm that `a` is compared with", examples=["strided"])
+    metric: str | None = Field(default=None, description=METRIC, examples=["loss"])
+    margin: Margin | None = Field(default=None, description=MARGIN, examples=[0.01])
+    primary: bool = Field(default=False, description=PRIMARY, examples=[True])
 
     def arms(self) -> tuple[str, ...]:
         """The arms that are compared."""
@@ -37,15 +43,15 @@ class Pair(Strict):
 class Interaction(Strict):
     """Is the advantage of `a` over `b` larger than the advantage of `c` over `d`? A difference of differences."""
 
-    kind: Literal["interaction"]
-    name: str = ""
-    a: str
-    b: str
-    c: str
-    d: str
-    metric: str | None = None  # another than the study's; it needs its own margin
-    margin: Margin | None = None
-    primary: bool = False
+    kind: Literal["interaction"] = Field(description=KIND, examples=["interaction"])
+    name: str = Field(default="", description=NAME, examples=["main question"])
+    a: str = Field(description="the first arm", examples=["pool"])
+    b: str = Field(description="the arm that `a` is compared with", examples=["strided"])
+    c: str = Field(description="the first arm of the other difference", examples=["pool-shuffled"])
+    d: str = Field(description="the arm that `c` is compared with", examples=["strided-shuffled"])
+    metric: str | None = Field(default=None, description=METRIC, examples=["loss"])
+    margin: Margin | None = Field(default=None, description=MARGIN, examples=[0.01])
+    primary: bool = Field(default=False, description=PRIMARY, examples=[True])
 
     def arms(self) -> tuple[str, ...]:
         """The arms that are compared."""
@@ -55,13 +61,13 @@ class Interaction(Strict):
 class BestSetting(Strict):
     """Is `expect` the best setting of the grid for `arm`? One comparison with each other setting."""
 
-    kind: Literal["setting"]
-    name: str = ""
-    arm: str
-    expect: dict[str, float]
-    metric: str | None = None  # another than the study's; it needs its own margin
-    margin: Margin | None = None
-    primary: bool = False
+    kind: Literal["setting"] = Field(description=KIND, examples=["setting"])
+    name: str = Field(default="", description=NAME, examples=["main question"])
+    arm: str = Field(description="the arm", examples=["pool"])
+    expect: dict[str, float] = Field(description="the setting that should be best", examples=[{"lr": 0.1}])
+    metric: str | None = Field(default=None, description=METRIC, examples=["loss"])
+    margin: Margin | None = Field(default=None, description=MARGIN, examples=[0.01])
+    primary: bool = Field(default=False, description=PRIMARY, examples=[True])
 
     def arms(self) -> tuple[str, ...]:
         """The arms that are compared."""
@@ -71,12 +77,12 @@ class BestSetting(Strict):
 class Order(Strict):
     """Is each of these metrics above the next, on the same runs of `arm`? One comparison per two neighbours."""
 
-    kind: Literal["order"]
-    name: str = ""
-    arm: str
-    metrics: Metrics
-    margin: Margin
-    primary: bool = False
+    kind: Literal["order"] = Field(description=KIND, examples=["order"])
+    name: str = Field(default="", description=NAME, examples=["main question"])
+    arm: str = Field(description="the arm", examples=["pool"])
+    metrics: Metrics = Field(description=METRICS, examples=[["cosine", "jaccard"]])
+    margin: Margin = Field(description="the smallest difference of two metrics that matters", examples=[0.01])
+    primary: bool = Field(default=False, description=PRIMARY, examples=[True])
     metric: ClassVar[None] = None  # it has several
 
     def arms(self) -> tuple[str, ...]:
@@ -87,12 +93,12 @@ class Order(Strict):
 class Agreement(Strict):
     """Do these metrics rise and fall together over the epochs of a run? The smallest rank correlation of any two."""
 
-    kind: Literal["agreement"]
-    name: str = ""
-    arm: str
-    metrics: Metrics
-    margin: Margin  # of a correlation
-    primary: bool = False
+    kind: Literal["agreement"] = Field(description=KIND, examples=["agreement"])
+    name: str = Field(default="", description=NAME, examples=["main question"])
+    arm: str = Field(description="the arm", examples=["pool"])
+    metrics: Metrics = Field(description=METRICS, examples=[["cosine", "jaccard"]])
+    margin: Margin = Field(description="the smallest rank correlation that matters", examples=[0.1])
+    primary: bool = Field(default=False, description=PRIMARY, examples=[True])
     metric: ClassVar[None] = None  # it has several
 
     def arms(self) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -33,6 +34,24 @@ def builtin_names() -> list[str]:
     """The studies that ship with Tiebreak."""
     folder = resources.files("tiebreak.study") / "studies"
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def template() -> dict[str, Any]:
+    """The content of the study file that `tiebreak new` writes."""
+    return tomllib.loads(template_text())
+
+
+def template_text() -> str:
+    """That file itself; its name is NAME."""
+    return (resources.files("tiebreak.study") / "template.toml").read_text("utf-8")
+
+
+def copy_of_builtin(source: str, name: str) -> str:
+    """The text of a built-in study as a file of its own called `name`."""
+    if source not in builtin_names():
+        raise TiebreakError(f"--from {source}: not a built-in study; there are {', '.join(builtin_names())}")
+    text = find(source)[0].replace(f'name = "{source}"', f'name = "{name}"', 1)
+    return re.sub(rf"tiebreak (run|plan) {re.escape(source)}(?![\w-])", rf"tiebreak \1 {name}.toml", text)
 
 
 def find(name: str) -> tuple[str, str]:

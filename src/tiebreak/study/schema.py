@@ -46,72 +46,142 @@ Batch = Annotated[int, Field(ge=1, le=1_000_000)]
 class Arm(Strict):
     """What is compared: a design, plus what the study changes for it."""
 
-    name: Name
-    design: str
-    build: Options = Field(default_factory=dict)  # options of the design, such as its width
-    options: Options = Field(default_factory=dict)  # options of the task, such as shuffled pixels
-    evaluation: Options = Field(default_factory=dict)  # arms that differ only in this share their trained runs
-    fixed: dict[str, float] = Field(default_factory=dict)  # hyper-parameters that are not tuned
-    protocol: str | None = None  # replaces the study's
-    optimiser: Optimiser | None = None  # replaces the study's
-    epochs_times: Annotated[int, Field(ge=1, le=1_000)] = 1  # multiplies the epochs of the budget
+    name: Name = Field(description="how comparisons and the report call the arm", examples=["pool"])
+    design: str = Field(description="a design of the catalog, or one of `designs_from`", examples=["cnn-pool"])
+    build: Options = Field(default={}, description="options of the design, such as its width", examples=[{"width": 32}])
+    options: Options = Field(
+        default={},
+        description="options of the task for this arm; they are added to the study's",
+        examples=[{"shuffle_pixels": True}],
+    )
+    evaluation: Options = Field(
+        default={},
+        description="how the trained runs are evaluated; arms that differ only in this share their trained runs",
+        examples=[{"shift": 2}],
+    )
+    fixed: dict[str, float] = Field(
+        default={},
+        description="hyper-parameters of this arm that are not tuned; they are added to the study's",
+        examples=[{"dropout": 0.5}],
+    )
+    protocol: str | None = Field(
+        default=None, description="replaces the study's protocol for this arm", examples=["audited"]
+    )
+    optimiser: Optimiser | None = Field(
+        default=None, description="replaces the study's optimiser for this arm", examples=[{"kind": "adam"}]
+    )
+    epochs_times: Annotated[int, Field(ge=1, le=1_000)] = Field(
+        default=1, description="multiplies the epochs of the budget for this arm", examples=[2]
+    )
 
 
 class Budget(Strict):
     """Epochs and batch size of every run."""
 
-    epochs: Epochs
-    batch: Batch
+    epochs: Epochs = Field(description="passes over the training data", examples=[5])
+    batch: Batch = Field(description="examples per step", examples=[8])
 
 
 class Quick(Strict):
     """What `--quick` changes: a version for embedded data and minutes on two cores."""
 
-    data: str | None = None
-    protocol: str | None = None
-    seeds: Annotated[int, Field(ge=1)] | None = None
-    epochs: Epochs | None = None
-    batch: Batch | None = None
-    grid: Grid | None = None
-    without: tuple[str, ...] = Field(default=(), strict=False)  # arms to leave out, with their comparisons
-    build: Options = Field(default_factory=dict)  # design options for every arm whose design has them
-    build_of: dict[str, Options] = Field(default_factory=dict)  # design options for one arm, by its name
-    options: Options = Field(default_factory=dict)  # options of the task
-    fixed: dict[str, float] = Field(default_factory=dict)
-    optimiser: Optimiser | None = None
+    data: str | None = Field(default=None, description="another data set", examples=["mnist5k"])
+    protocol: str | None = Field(default=None, description="another protocol", examples=["audited"])
+    seeds: Annotated[int, Field(ge=1)] | None = Field(default=None, description="another number of seeds", examples=[6])
+    epochs: Epochs | None = Field(default=None, description="another number of epochs", examples=[1])
+    batch: Batch | None = Field(default=None, description="another batch size", examples=[8])
+    grid: Grid | None = Field(
+        default=None, description="another grid, which replaces the whole one", examples=[{"lr": [0.1]}]
+    )
+    without: tuple[str, ...] = Field(
+        default=(), strict=False, description="arms to leave out, with their comparisons", examples=[["pool-shuffled"]]
+    )
+    build: Options = Field(
+        default={}, description="options of every arm's design, where the design has them", examples=[{"width": 16}]
+    )
+    build_of: dict[str, Options] = Field(
+        default={}, description="options of one arm's design, by the arm's name", examples=[{"pool": {"width": 16}}]
+    )
+    options: Options = Field(
+        default={},
+        description="options of the task; they are added to the study's",
+        examples=[{"shuffle_pixels": True}],
+    )
+    fixed: dict[str, float] = Field(
+        default={},
+        description="hyper-parameters that are not tuned; they are added to the study's",
+        examples=[{"weight_decay": 1e-4}],
+    )
+    optimiser: Optimiser | None = Field(default=None, description="another optimiser", examples=[{"kind": "adam"}])
 
 
 class About(Strict):
-    """The header of a shipped study."""
+    """The header of a shipped study: text only, which `tiebreak studies` shows. It changes no number."""
 
-    command: str = ""
-    time: str = ""
-    expected: str = ""
+    command: str = Field(
+        default="", description="the command to start with", examples=["tiebreak run my-question.toml --quick"]
+    )
+    time: str = Field(default="", description="how long the study takes", examples=["3 min quick on 2 cores"])
+    expected: str = Field(default="", description="the expected answer", examples=["pooling is better by 1 point"])
 
 
 class Study(Strict):
     """One question and everything needed to answer it."""
 
-    name: Name
-    question: str
-    task: str
-    data: str
-    protocol: str = "audited"
-    metric: str
-    margin: Margin
-    seeds: Annotated[int, Field(ge=1, le=10_000)]
-    about: About = About()
-    designs_from: str | None = None  # a Python file with a dict DESIGNS; it is run when a network is built
-    options: Options = Field(default_factory=dict)
-    budget: Budget
-    optimiser: Optimiser = Optimiser()
-    fixed: dict[str, float] = Field(default_factory=dict)
-    grid: Grid = Field(default_factory=dict)
-    arms: tuple[Arm, ...] = Field(min_length=1, strict=False)
-    comparisons: tuple[Comparison, ...] = Field(min_length=1, strict=False)
-    claims: tuple[Claim, ...] = Field(default=(), strict=False)
-    reported: tuple[Reported, ...] = Field(default=(), strict=False)
-    quick: Quick = Quick()
+    name: Name = Field(description="the study's name; its results go to runs/NAME", examples=["my-question"])
+    question: str = Field(
+        description="the question in words, as the report shows it",
+        examples=["Does max pooling classify better than stride 2?"],
+    )
+    task: str = Field(description="what the networks do: data, loss, metrics, evaluation", examples=["classify"])
+    data: str = Field(
+        description="a data set of `tiebreak data list`, or your own as a path with a slash, relative to this file",
+        examples=["mnist5k"],
+    )
+    protocol: str = Field(
+        default="audited",
+        description="a named set of task options: `audited`, or `as-reported` to repeat what a report did",
+        examples=["audited"],
+    )
+    metric: str = Field(description="the metric that decides, on the test split", examples=["accuracy"])
+    margin: Margin = Field(
+        description='the smallest difference that matters, in the unit of the metric; smaller ones are "the same"',
+        examples=[0.005],
+    )
+    seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        description="runs per arm and setting; seed 3 of one arm is compared with seed 3 of the other", examples=[8]
+    )
+    about: About = Field(default=About(), description="text for `tiebreak studies`")
+    designs_from: str | None = Field(
+        default=None,
+        description="a Python file with your own designs in a dict DESIGNS, relative to this file; it is run as code",
+        examples=["my_designs.py"],
+    )
+    options: Options = Field(
+        default={}, description="options of the task, for all arms", examples=[{"shuffle_pixels": True}]
+    )
+    budget: Budget = Field(description="epochs and batch size, the same for every run")
+    optimiser: Optimiser = Field(default=Optimiser(), description="the update rule and the learning-rate schedule")
+    fixed: dict[str, float] = Field(
+        default={}, description="hyper-parameters of every arm that are not tuned", examples=[{"weight_decay": 1e-4}]
+    )
+    grid: Grid = Field(
+        default={},
+        description="hyper-parameters that are tuned: every combination of the values is a setting, and each arm's "
+        "setting is chosen on validation data",
+        examples=[{"lr": [0.1, 0.03]}],
+    )
+    arms: tuple[Arm, ...] = Field(min_length=1, strict=False, description="what is compared")
+    comparisons: tuple[Comparison, ...] = Field(
+        min_length=1, strict=False, description="the questions; exactly one is primary"
+    )
+    claims: tuple[Claim, ...] = Field(
+        default=(), strict=False, description="published sentences that a comparison decides"
+    )
+    reported: tuple[Reported, ...] = Field(
+        default=(), strict=False, description="figures published for single runs, shown beside our runs"
+    )
+    quick: Quick = Field(default=Quick(), description="what `--quick` changes")
 
     @classmethod
     def load(cls, name: str) -> Study:
