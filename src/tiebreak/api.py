@@ -88,7 +88,7 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
-            listen(Note(text=f"running {study.designs_from}: the designs it defines are code, with all your rights"))
+            listen(Note(text=designs_are_code(study.designs_from)))
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
         if is_recorded(folder, STUDY_FILE):
             check_name(study, folder)  # before anything is set aside
@@ -106,6 +106,11 @@ def run(study: Study, out: str | Path, *, machine: Machine | None = None, listen
             driver.train()
             driver.make_exhibits(study)
         return conclude(folder)
+
+
+def designs_are_code(path: str) -> str:
+    """What every command says before it runs a user's designs."""
+    return f"running {path}: the designs it defines are code, with all your rights"
 
 
 def _check_device(machine: Machine) -> None:

@@ -10,6 +10,8 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
+from support.cli_fixtures import Tiebreak
+from support.damage import graph_study, run_here
 from tiebreak import api
 from tiebreak.cli.app import app
 from tiebreak.cli.use import best_arm, chosen_run, use
@@ -118,3 +120,14 @@ def test_a_run_whose_validation_score_is_not_finite_is_never_the_best(folder: Pa
     assert chosen_run(result, tally, arm, None).seed == 1
     assert chosen_run(result, tally, arm, 0).seed == 0, "it can be asked for"
     assert best_arm(result, tally) in {each.name for each in result.study.arms}
+
+
+@pytest.mark.usefixtures("here")
+def test_a_folder_whose_designs_are_code_says_so_once(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    run_here(graph_study(tmp_path / "mine.py"), tmp_path / "out")
+    done = tiebreak("use", tmp_path / "out", "3", "--arm", "gcn")
+    assert done.code == 0
+    assert "designs.py" in done.err
+    assert done.err.count("code") == 1
+    assert "code" not in done.out
+    assert tiebreak("use", tmp_path / "out", "3", "--arm", "mlp").err == "", "a design of the catalog runs no file"

@@ -84,3 +84,5 @@ def test_all_problems_are_told_at_once(folder: Path) -> None:
 def test_a_folder_without_results_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TiebreakError, match="is this the --out folder"):
         check(tmp_path)
+    with pytest.raises(TiebreakError, match="gone: no such folder"):  # as every other command
+        check(tmp_path / "gone")

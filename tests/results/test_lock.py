@@ -120,6 +120,17 @@ def test_a_folder_that_cannot_be_made_is_one_line(tmp_path: Path) -> None:
         wants()
 
 
+def test_a_file_in_the_place_of_the_folder_is_named_itself(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    def wants() -> None:
+        with locked(tmp_path / "file", pytest.fail):
+            pass
+
+    with pytest.raises(TiebreakError, match=r"file: a file, not a folder.*--out"):
+        wants()
+
+
 def test_a_file_of_the_user_in_the_place_of_the_lock_keeps_its_content(tmp_path: Path) -> None:
     letter = tmp_path / "letter.txt"
     letter.write_text("dear")

@@ -129,6 +129,7 @@ BROKEN_RULES = {
     "design": Bad(arm(design="cnn-pol"), "arms[1].design", "'cnn-pol'", "'cnn-pool'"),
     "task": Bad({"task": "clasify"}, "task", "'clasify'", "'classify'"),
     "data": Bad({"data": "octmnits"}, "data", "'octmnits'", "'octmnist'"),
+    "data of another task": Bad({"data": "cora"}, "data", "'cora'", "task 'nodes'"),
     "metric": Bad({"metric": "acuracy"}, "metric", "'acuracy'", "'accuracy'"),
     "metric of a comparison": Bad(compared({**PAIR, "metric": "los"}), "comparisons[1].metric", "'los'", "'loss'"),
     "metric without its margin": Bad(compared({**PAIR, "metric": "loss"}), "comparisons[1].margin", "loss", "margin"),

@@ -145,5 +145,5 @@ def use(
     options = {"beam": beam, "show_attention": show_attention or None, "temperature": temperature, "top_k": top_k}
     options |= {"top_p": top_p, "n": n, "words": words, "sampling_seed": sampling_seed}
     how = {name: value for name, value in options.items() if value is not None}
-    used = use_run(folder, given, arm=arm, seed=seed, how=how)
+    used = use_run(folder, given, arm=arm, seed=seed, how=how, notify=print_error)
     listings.print_reply(SafeConsole(), used.reply, f"{used.arm} ({used.run.label})")

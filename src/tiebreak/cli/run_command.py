@@ -20,7 +20,10 @@ StudyArgument = Annotated[
 ]
 QuickOption = Annotated[bool, typer.Option("--quick", help="The small version: embedded data, minutes on two cores.")]
 DataOption = Annotated[
-    str | None, typer.Option("--data", metavar="NAME", help="Another data set; see `tiebreak data list`.")
+    str | None,
+    typer.Option(
+        "--data", metavar="NAME", help="Another data set of `tiebreak data list`, or your own: ./folder, ./file."
+    ),
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]

@@ -23,9 +23,7 @@ def studies() -> None:
 
 
 def new(
-    name: Annotated[
-        str, typer.Argument(help="The study's name: letters, digits, dots, underscores and hyphens; a letter first.")
-    ],
+    name: Annotated[str, typer.Argument(help="The study's name: letters, digits, dots, underscores and hyphens.")],
     full: Annotated[bool, typer.Option("--full", help="Write every key, most as a comment with an example.")] = False,
     source: Annotated[
         str | None,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import catalog
-from tiebreak.api import Result, open_result
+from tiebreak.api import Result, designs_are_code, open_result
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.files import inside
@@ -45,10 +45,12 @@ def use(
     arm: str | None = None,
     seed: int | None = None,
     how: Mapping[str, Scalar] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Used:
     """Apply a trained run to the input `given`: by default the best run of the best arm, chosen on validation.
 
-    `how` holds options of the task for this, such as the beam width.
+    `how` holds options of the task for this, such as the beam width. `notify` gets the line that the folder's designs
+    are code, before they run.
     """
     result = open_result(folder)
     how = how or {}
@@ -61,6 +63,8 @@ def use(
     family = registry.TASKS[run.task].family
     shape = SHAPES[family](**result.plan.arm(name).shape)
     own = str(inside(folder, DESIGNS_FILE)) if result.plan.designs_from is not None else None
+    if own is not None and notify is not None and run.design not in registry.DESIGNS:
+        notify(designs_are_code(own))
     network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:

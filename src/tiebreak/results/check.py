@@ -10,6 +10,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan
 from tiebreak.results.checkpoint_file import CHECKPOINTS, checkpoint_problem
 from tiebreak.results.connection import DamagedStoreError, log_of
+from tiebreak.results.folder import require_results_folder
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import without_checkpoint
 from tiebreak.results.manifest import FILES, file_problems
@@ -32,6 +33,7 @@ class Checked(NamedTuple):
 
 def check(folder: Path) -> Checked:
     """Compare the files, rows and checkpoints of a folder with their digests. Safe beside a running study."""
+    require_results_folder(folder)
     check_store_files(folder / STORE_FILE)
     log = log_problem(log_of(folder / STORE_FILE))  # before SQLite reads it
     try:

@@ -17,13 +17,19 @@ from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
 
+def require_results_folder(folder: Path) -> None:
+    """Refuse what is no results folder, in the same words for every command."""
+    if not folder.is_dir():
+        what = "a file, not a folder" if folder.exists() else "no such folder"
+        raise TiebreakError(f"{folder}: {what}; give the --out folder of `tiebreak run`")
+    if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
+        raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+
+
 @contextmanager
 def opened(folder: Path) -> Iterator[Store]:
     """The store of a results folder, for reading; what is no results folder is refused."""
-    if not folder.is_dir():
-        raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
-    if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
-        raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
+    require_results_folder(folder)
     with closing(Store.open(folder)) as store:
         yield store
 

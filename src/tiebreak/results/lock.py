@@ -20,6 +20,8 @@ def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
 
     A folder that was created here and is still empty when an error occurs is removed again.
     """
+    if folder.exists() and not folder.is_dir():
+        raise TiebreakError(f"{folder}: a file, not a folder; give a results folder with --out")
     path, new = folder / LOCK_FILE, not folder.exists()
     lock = FileLock(path)
     try:

@@ -86,6 +86,10 @@ def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> No
 
 def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:
     known = [known for known, data in registry.DATA.items() if data.family == task.family]
+    if name in registry.DATA and name not in known:
+        tasks = {entry.family: other for other, entry in registry.TASKS.items()}
+        own = f"{name!r} is data of the task {tasks[registry.DATA[name].family]!r}"
+        raise ValueError(f"{key}: {own}; for {tasks[task.family]!r} there are {', '.join(known)} ({registry.OWN_DATA})")
     if not registry.is_path(name) and name not in known:
         raise ValueError(f"{key}: unknown name {name!r}; {nearest(name, known)} ({registry.OWN_DATA})")
 
