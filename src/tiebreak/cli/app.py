@@ -8,6 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from tiebreak.cli.data_commands import data_app
+from tiebreak.cli.folder_commands import list_studies
 from tiebreak.cli.output import print_error, print_line
 from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
@@ -68,3 +69,4 @@ def _options(
 
 for command in (studies, plan, run, verdict, report, status, check, compare, use, cost, claims, new):
     app.command()(command)
+app.command("list")(list_studies)

@@ -127,6 +127,19 @@ def flops(number: int | None) -> str:
     return f"{number} FLOP"
 
 
+def size(number: int) -> str:
+    """Bytes as people write them.
+
+    >>> size(0), size(999), size(1_500), size(143_000_000), size(2_300_000_000)
+    ('0 B', '999 B', '1.5 kB', '143 MB', '2.3 GB')
+    """
+    value, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
 def duration(seconds: float | None) -> str:
     """A time in the two largest units.
 
@@ -218,6 +231,12 @@ def claim_outcome(item: ClaimResult) -> str:
         "undecided": "hint: undecided here as well",
         None: "hint: no result yet",
     }[item.leans]
+
+
+def reports_line(names: Sequence[str]) -> str:
+    """What reports R0 to R4 are, for the first place that names one; empty if none of `names` is one of them."""
+    about = "Reports R0 to R4 are the five student reports on deep learning whose claims Tiebreak checks."
+    return about if set(names) & set(REPORTS) else ""
 
 
 def sources(names: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """The claims ledger: every claim of the five reports (R0 to R4), its source and how it is decided. Data, no torch.
 
-A claim is decided by an identity (a check that `tiebreak.theory.identities` computes at once), by a study, or by a
-benchmark. Where both an identity and a study are named, the identity decides, and the study measures what the claim
-means for quality.
+A claim is decided by an identity (a check that `tiebreak.theory.identities` computes at once), by a study that was run,
+or by a benchmark. Where both an identity and a study are named, the identity decides, and the study measures what the
+claim means for quality.
 """
 
 from __future__ import annotations
@@ -40,13 +40,24 @@ class Outcome:
 
 
 @dataclass(frozen=True)
+class StudyOutcome:
+    """What a finished study says of a claim: a hint if it ran on other data or with another budget than the claim's."""
+
+    folder: str
+    verdict: Literal["holds", "fails", "undecided", "hint"]
+    words: str  # the verdict in words; for a hint, which way it points
+    why: str
+
+
+@dataclass(frozen=True)
 class ClaimStatus:
-    """Whether a claim holds by its identity, or the command that would decide it."""
+    """Whether a claim holds by its identity or by a finished study, or the command that would decide it."""
 
     entry: Entry
-    verdict: Literal["holds", "fails", "undecided", "not run", "not built"]
+    verdict: Literal["holds", "fails", "undecided", "hint", "not run", "not built"]
     outcome: Outcome | None = None
     command: str | None = None  # runs the study or benchmark, where there is one
+    studied: StudyOutcome | None = None  # by a finished study, where there is one
 
 
 def _by_study(claim: str, text: str, source: str, study: str) -> Entry:
@@ -128,16 +139,23 @@ LEDGER: tuple[Entry, ...] = (
 )
 
 
-def statuses(outcomes: Mapping[str, Outcome], built: Collection[str]) -> list[ClaimStatus]:
-    """Every claim in the ledger's order, from the outcomes of the identities and the names of the studies."""
-    found = []
+def statuses(
+    outcomes: Mapping[str, Outcome], built: Collection[str], studied: Mapping[str, StudyOutcome] | None = None
+) -> list[ClaimStatus]:
+    """Every claim in the ledger's order, from the outcomes of the identities and the names of the studies.
+
+    `studied` holds what finished studies say, by the claim's id.
+    """
+    found, studied = [], studied or {}
     for entry in LEDGER:
         command = f"tiebreak run {entry.study}" if entry.study in built else None
         if entry.benchmark is not None:
             command = f"python {entry.benchmark}"
         if entry.identity:
             outcome = outcomes[entry.id]
-            found.append(ClaimStatus(entry, outcome.verdict, outcome, command))
+            found.append(ClaimStatus(entry, outcome.verdict, outcome, command, studied.get(entry.id)))
+        elif entry.id in studied:
+            found.append(ClaimStatus(entry, studied[entry.id].verdict, None, command, studied[entry.id]))
         else:
             found.append(ClaimStatus(entry, "not run" if command else "not built", None, command))
     return found
@@ -151,5 +169,7 @@ def to_json(found: list[ClaimStatus]) -> str:
         outcome = each.outcome
         if outcome is not None:
             entry |= {"sentence": outcome.sentence, "evidence": outcome.evidence}
+        if each.studied is not None:
+            entry["studied"] = asdict(each.studied)
         rows.append(entry)
     return json.dumps(rows, indent=2, ensure_ascii=False)

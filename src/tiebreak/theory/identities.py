@@ -191,6 +191,11 @@ CHECKS: Mapping[str, Callable[[], Outcome]] = {
 }
 
 
-def outcomes() -> dict[str, Outcome]:
-    """The outcome of every check."""
-    return {name: check() for name, check in CHECKS.items()}
+def outcomes(notify: Callable[[str], None] | None = None) -> dict[str, Outcome]:
+    """The outcome of every check. `notify` gets the name of each before it is computed: all take some seconds."""
+    found = {}
+    for name, check in CHECKS.items():
+        if notify is not None:
+            notify(name)
+        found[name] = check()
+    return found

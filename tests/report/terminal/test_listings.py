@@ -95,6 +95,12 @@ def test_data_sets_are_two_lines_each_and_paths_are_not_broken() -> None:
     ]
 
 
+def test_a_report_in_the_list_of_data_is_introduced() -> None:
+    file, console = screen()
+    listings.print_data(console, [("pairs", "the files of report R3", "CC BY", "embedded")])
+    assert "student reports" in " ".join(file.getvalue().split())
+
+
 def test_the_bar_of_a_download_counts_bytes() -> None:
     file = io.StringIO()
     console = Console(file=file, width=120, force_terminal=True)

@@ -129,7 +129,8 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
-    return {**values, "contents": there, "headings": headings}
+    sources = [name for item in verdict.claims for name in item.source] + [item.source for item in verdict.reported]
+    return {**values, "contents": there, "headings": headings, "reports_line": formatting.reports_line(sources)}
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:

@@ -16,14 +16,13 @@ from tiebreak.text import listed, number_of, printable
 if TYPE_CHECKING:
     from tiebreak.theory.claims import ClaimStatus
 
-REPORTS = "Reports R0 to R4 are the five student reports on deep learning whose claims Tiebreak checks."
 COLOURS = {"holds": "bold green", "fails": "bold red", "undecided": "bold yellow"}
-COUNTED = {"holds": "hold", "fails": "fail", "undecided": "undecided"}
+COUNTED = {"holds": "hold", "fails": "fail", "hint": "with a hint"}  # all others as they are
 
 
 def print_claims(console: Console, found: Sequence[ClaimStatus]) -> None:
     """A table, the sentences of the identities that do not hold, how many of each, and what decides the others."""
-    console.print(Text(REPORTS))
+    console.print(Text(formatting.reports_line(formatting.REPORTS)))
     console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("id\nsource", no_wrap=True)
@@ -39,34 +38,46 @@ def print_claims(console: Console, found: Sequence[ClaimStatus]) -> None:
             console.print()
             console.print(Text.assemble((each.entry.id, "bold"), " ", (each.verdict, COLOURS[each.verdict]), ":"))
             console.print(Text(printable(each.outcome.sentence)))
+        elif each.outcome is None and each.studied is not None:
+            console.print()
+            console.print(Text.assemble((each.entry.id, "bold"), f" by {printable(each.studied.folder)}:"))
+            console.print(Text(printable(each.studied.why)))
         elif each.outcome is not None and "left_open" in each.outcome.evidence:
             console.print()
             console.print(
                 Text.assemble((each.entry.id, "bold"), " leaves open ", str(each.outcome.evidence["left_open"]))
             )
     console.print()
-    counts: Counter[str] = Counter(each.verdict for each in found)
-    computed = [f"{counts[verdict]} {word}" for verdict, word in COUNTED.items() if counts[verdict]]
-    waiting = [f"{counts[verdict]} {verdict}" for verdict in ("not run", "not built") if counts[verdict]]
-    identities = sum(each.outcome is not None for each in found)
+    by_identity = [each for each in found if each.outcome is not None]
+    by_study = [each for each in found if each.outcome is None]
     console.print(
         Text(
-            f"{number_of(len(found), 'claim')}: {identities} by identities computed now ({listed(computed)}), "
-            f"{len(found) - identities} by studies ({listed(waiting)})"
+            f"{number_of(len(found), 'claim')}: {len(by_identity)} by identities computed now "
+            f"({_counts(by_identity)}), {len(by_study)} by studies ({_counts(by_study)})"
         )
     )
-    both = [each for each in found if each.outcome is not None and each.entry.study]
+    both = [each for each in by_identity if each.entry.study]
     if both:
         studies = [f"{each.entry.study} ({_how(each)})" for each in both]
         console.print(Text(f"what they mean for quality: {listed(studies)}"))
+
+
+def _counts(some: Sequence[ClaimStatus]) -> str:
+    counts = Counter[str](each.verdict for each in some)
+    order = ("holds", "fails", "undecided", "hint", "not run", "not built")
+    return listed([f"{counts[verdict]} {COUNTED.get(verdict, verdict)}" for verdict in order if counts[verdict]])
 
 
 def _verdict(each: ClaimStatus) -> Text:
     if each.outcome is not None:
         partly = ", see below" if "left_open" in each.outcome.evidence else ""
         return Text.assemble((each.verdict, COLOURS[each.verdict]), partly)
+    if each.studied is not None:
+        return Text(printable(each.studied.words), style=COLOURS.get(each.verdict, ""))
     return Text(f"run `{each.command}`" if each.command else "study not built yet")
 
 
 def _how(each: ClaimStatus) -> str:
+    if each.studied is not None:
+        return f"{printable(each.studied.folder)}: {printable(each.studied.words)}"
     return f"`{each.command}`" if each.command else "study not built yet"

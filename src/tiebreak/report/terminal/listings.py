@@ -93,9 +93,14 @@ def _four_digits(value: float) -> str:
 
 def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
     """Data sets: name, what it is, licence, where it is."""
+    names_report = False
     for name, line, licence, found in rows:
+        names_report = names_report or "report R" in line
         console.print(Text.assemble((name, "bold"), f"  {line}"))
         console.print(Text(f"  {licence}; {found}", style="dim"), soft_wrap=True)
+    if names_report:
+        console.print()
+        console.print(Text(formatting.reports_line(formatting.REPORTS), style="dim"))
 
 
 class _Bar:
