@@ -47,10 +47,12 @@ browser-test: $(STAMP) ## install Debian's Chromium if missing and look at the r
 
 TORTURE ?= 200
 FUZZ ?= 100000
+DAMAGE ?= 50
 
-torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20 FUZZ=1000 make torture: less
-	@OMP_NUM_THREADS=1 TORTURE=$(TORTURE) FUZZ=$(FUZZ) $(BIN)/python -m pytest -q \
-		tests/torture tests/fuzz tests/results tests/drive/test_resume.py tests/cli/test_hostile_names.py
+torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20 FUZZ=1000 DAMAGE=5 make torture: less
+	@OMP_NUM_THREADS=1 TORTURE=$(TORTURE) FUZZ=$(FUZZ) DAMAGE=$(DAMAGE) $(BIN)/python -m pytest -q -n auto \
+		tests/torture tests/fuzz tests/results tests/drive/test_resume.py tests/cli/test_hostile_names.py \
+		tests/test_strangers_folder.py tests/test_bombs.py tests/report/page
 
 clean: ## remove the environment and caches (never your runs)
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -6,99 +6,54 @@ an example.
 
 from __future__ import annotations
 
+import gzip
+import hashlib
 import io
-import json
-import os
 import pickle
-import shutil
-import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 import tomli_w
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given
 from PIL import Image
 from scipy.sparse import csr_matrix
 
 from support import hand_made, tiny
+from support.fuzzing import Edits, check, edited, edits, fuzz, limited_memory
 from tiebreak.data.graphs import graph_data, unpickle
 from tiebreak.data.images import image_files
+from tiebreak.data.images.kuzushiji import KANJI, read_kanji, read_kmnist_half
+from tiebreak.data.images.mnist5k import load_mnist5k
 from tiebreak.data.images.user_images import load_user_images
 from tiebreak.data.pairs import pair_data
 from tiebreak.data.speech.audio import read_audio
+from tiebreak.data.speech.ljspeech import read_table
+from tiebreak.data.speech.spoken_sentences import load_sentences
 from tiebreak.data.speech.transcripts import TABLE, read_transcripts
 from tiebreak.data.text import corpus
-from tiebreak.drive import messages
-from tiebreak.drive.messages import EpochDone, Job, RunEnded
-from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan
-from tiebreak.results.migration import HASHED, SCHEMA_VERSION, row_hash
-from tiebreak.results.record import FileRecord, Records
-from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.checkpoint_file import CHECKPOINTS, POSITION, RUN, read_checkpoint
+from tiebreak.results.record import Records
+from tiebreak.results.seal import SEAL_FILE, seal_problem
+from tiebreak.results.store import STORE_FILE
 from tiebreak.study.design_file import declared_names
 from tiebreak.study.schema import Study
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 from tiebreak.verdict.scores import compare_scores, read_scores
 
-MEMORY = 3 << 30  # beyond what the process has
-EXAMPLES = int(os.environ.get("FUZZ", "25"))
-
-Edits = Sequence[tuple[int, int, bytes]]  # where, how many bytes go, what comes instead
 Read = Callable[[Path], object]
-
-SPECIAL = [
-    *(b"\0", b"\xff", b"\n", b"\r", b"\t", b",", b'"', b"'", b"{", b"}", b"[", b"]", b"-", b"0", b"1e999", b"NaN"),
-    *(b"-1", b"\xff" * 4, b"\x7f\xff\xff\xff", b"9" * 30, b"9" * 5000, b"\xef\xbb\xbf", b"\xc3", b"\x1b[2J", b"null"),
-    *(b"true", b"../", b"/", b"[" * 2000, b"(" * 300, b"a=" * 500, b"\xed\xa0\x80", "٣".encode(), "\u2028".encode()),
-]
-edits = st.lists(
-    st.tuples(
-        st.integers(0, 1 << 20),
-        st.integers(0, 8) | st.integers(0, 4000),
-        st.sampled_from(SPECIAL) | st.binary(max_size=8),
-    ),
-    min_size=1,
-    max_size=4,
-)
-fuzz = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-
-
-def edited(content: bytes, changes: Edits) -> bytes:
-    for place, gone, new in changes:
-        at = place % (len(content) + 1)
-        content = content[:at] + new + content[at + gone :]
-    return content
 
 
 @pytest.fixture(autouse=True)
 def _memory() -> Iterator[None]:
-    """An allocation because of a claim in a file fails as a MemoryError, which no parser may raise."""
-    try:
-        import resource
-
-        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    except (ImportError, OSError):  # not here
+    with limited_memory():
         yield
-        return
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, limits)
-
-
-def check(read: Callable[[], object]) -> None:
-    with suppress(TiebreakError):
-        read()
 
 
 def png(mode: str, kind: str) -> bytes:
@@ -146,6 +101,37 @@ def surveyed(path: Path) -> object:
     return image_files.read([path], image_files.survey([path]))
 
 
+def kanji() -> bytes:
+    codepoints = np.array([f"U+{ord(character):04X}" for character in KANJI])
+    some = np.arange(20)
+    return npz(images=np.zeros((20, 3, 3), np.uint8), labels=some % 10, is_test=some < 5, codepoints=codepoints)
+
+
+def kmnist_labels(path: Path) -> object:
+    np.savez(path.with_name("images.npz"), np.zeros((9, 3, 3), np.uint8))
+    return read_kmnist_half(path.with_name("images.npz"), path)
+
+
+def digits() -> bytes:
+    rows = (",".join(["0"] * 784 + [str(label)]) for label in range(10))
+    return gzip.compress("\n".join(rows).encode())
+
+
+def checkpoint() -> bytes:
+    return safetensors.numpy.save({"a": np.zeros(3), POSITION: np.array([1, 12])}, {RUN: "mlp seed 0 (run)"})
+
+
+def checkpoint_of(path: Path) -> object:
+    """The file as a checkpoint whose digest is recorded, as a stranger can."""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return read_checkpoint(path.parent.parent, replace(hand_made.CHECKPOINT, file=path.name, sha256=digest))
+
+
+def sealed(path: Path) -> object:
+    (path.parent / STORE_FILE).write_bytes(b"rows")
+    return seal_problem(path.parent / STORE_FILE)
+
+
 SCORES = "arm,seed,score\n" + "".join(f"{arm},{seed},{0.5 + seed / 100}\n" for arm in "ab" for seed in range(4))
 PAIRS = "".join(f"one {n}\tuno {n}\n" for n in range(20))
 DESIGNS = "import torch\n\nclass Net(torch.nn.Module):\n    x = {1: (2, [3])}\n\nDESIGNS = {'net': Net, \"b\": Net}\n"
@@ -169,6 +155,13 @@ PARSERS: dict[str, tuple[str, Callable[[], bytes], Read]] = {  # name of the fil
     "words": ("a.txt", (PAIRS * 3).encode, lambda path: corpus.load(str(path))),
     "characters": ("a.txt", (PAIRS * 3).encode, lambda path: corpus.load(str(path), level="character")),
     "design file": ("a.py", DESIGNS.encode, declared_names),
+    "kanji": ("a.npz", kanji, read_kanji),
+    "kmnist": ("labels.npz", lambda: npz(arr_0=np.arange(9, dtype=np.uint8)), kmnist_labels),
+    "digits": ("a.csv.gz", digits, load_mnist5k),
+    "clips": ("a.csv", "".join(f"LJ{n}|raw {n}|text {n}\n" for n in range(30)).encode, read_table),
+    "sentences": ("a.txt", "one sentence\n".encode, lambda path: load_sentences(path, "./a.txt")),
+    "checkpoint": (f"{CHECKPOINTS}/a.safetensors", checkpoint, checkpoint_of),
+    "seal": (SEAL_FILE, f"{'ab' * 32}  {STORE_FILE}\n".encode, sealed),
     "matrix": ("a", lambda: pickle.dumps(csr_matrix(np.eye(4, dtype=np.float32)), 2), unpickle.read_matrix),
     "array": ("a", lambda: pickle.dumps(np.arange(6).reshape(2, 3), 3), unpickle.read_array),
     "lists": ("a", lambda: pickle.dumps({n: [n + 1, n + 2] for n in range(9)}, 2), unpickle.read_lists),
@@ -187,6 +180,7 @@ PARSERS: dict[str, tuple[str, Callable[[], bytes], Read]] = {  # name of the fil
 def test_a_file(tmp_path: Path, name: str, changes: Edits) -> None:
     filename, make, read = PARSERS[name]
     path = tmp_path / filename
+    path.parent.mkdir(exist_ok=True)
     path.write_bytes(edited(make(), changes))
     check(lambda: read(path))
 
@@ -209,88 +203,3 @@ def test_transcripts(tmp_path: Path, changes: Edits) -> None:
     content = "".join(f"{number}.wav\tthe text\n" for number in range(3)).encode()
     (tmp_path / TABLE).write_bytes(edited(content, changes))
     check(lambda: read_transcripts(tmp_path))
-
-
-def lines() -> list[str]:
-    epoch = EpochDone(records=(hand_made.EPOCH,), checkpoints=(hand_made.CHECKPOINT,))
-    job = Job(runs=({"seed": 1},), folder="out", data_dir=None, device="cpu", checkpoints=((hand_made.CHECKPOINT,),))
-    ended = RunEnded(record=hand_made.RUN, finals=(hand_made.FINAL,))
-    return [messages.encode(epoch), messages.encode(ended), messages.encode_job(job)]
-
-
-@fuzz
-@example(which=0, changes=[(0, 1 << 20, b"[" * 100_000)])
-@example(which=1, changes=[(0, 1 << 20, b'{"kind": "Note", "text": 5}')])
-@given(which=st.integers(0, 2), changes=edits)
-def test_messages(which: int, changes: Edits) -> None:
-    line = edited(lines()[which].encode(), changes).decode(errors="replace")
-    check(lambda: (messages.decode_job if which == 2 else messages.decode)(line))
-
-
-@pytest.fixture(name="folder")
-def _folder(tmp_path: Path) -> Path:
-    with closing(Store.create(tmp_path)) as store, store.transaction():
-        store.add_epoch(hand_made.EPOCH)
-        store.add_run(hand_made.RUN)
-        store.add_final(hand_made.FINAL)
-        store.add_exhibit(hand_made.EXHIBIT)
-        store.add_choice(hand_made.CHOICE)
-        store.add_checkpoint(hand_made.CHECKPOINT)
-        store.set_file(FileRecord(name="plan.json", sha256="ab" * 32))
-    shutil.copy(tmp_path / STORE_FILE, tmp_path / "good")
-    return tmp_path
-
-
-def read_store(folder: Path) -> None:
-    with closing(Store.open(folder)) as store:
-        store.damage()
-        store.checkpoints()
-        store.files()
-        store.records()
-
-
-VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text() | st.binary()
-
-
-@pytest.mark.parametrize("table", HASHED[SCHEMA_VERSION])
-@fuzz
-@example(column=2, value="[" * 100_000, changes=None)
-@example(column=2, value="[]", changes=None)
-@given(column=st.integers(0, 3), value=VALUES, changes=st.none() | edits)
-def test_rows_of_the_store(folder: Path, table: str, column: int, value: Any, changes: Edits | None) -> None:
-    """A row with another value in it, and the hash that belongs to it."""
-    shutil.copy(folder / "good", folder / STORE_FILE)
-    with closing(sqlite3.connect(folder / STORE_FILE)) as connection, connection:
-        (row,) = connection.execute(f"SELECT * FROM {table}").fetchall()
-        content = list(row[:-1])
-        at = column % len(content)
-        if changes is not None:
-            old = content[at]
-            new = edited(old if isinstance(old, bytes) else str(old).encode(), changes)
-            value = new if isinstance(old, bytes) else new.decode(errors="replace")
-        content[at] = value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
-        marks = ", ".join("?" * len(row))
-        connection.execute(f"DELETE FROM {table}")
-        connection.execute(f"INSERT INTO {table} VALUES ({marks})", (*content, row_hash(*content)))
-    check(lambda: read_store(folder))
-
-
-@fuzz
-@example(changes=[(3312, 0, b"\xff")])
-@given(changes=edits)
-def test_bytes_of_the_store(folder: Path, changes: Edits) -> None:
-    content = bytearray((folder / "good").read_bytes())
-    for place, _, new in changes:
-        at = place % len(content)
-        content[at : at + len(new)] = new[: len(content) - at]
-    (folder / STORE_FILE).write_bytes(content)
-    check(lambda: read_store(folder))
-
-
-@fuzz
-@given(content=st.recursive(VALUES.filter(lambda value: not isinstance(value, bytes)), st.lists).map(json.dumps))
-def test_json_of_any_form(tmp_path: Path, content: str) -> None:
-    for name, read in ((PLAN_FILE, Plan.read), (VERDICT_FILE, Verdict.read)):
-        (tmp_path / name).write_text(content, "utf-8", "replace")
-        check(lambda read=read: read(tmp_path))  # type: ignore[misc]
-    check(lambda: messages.decode(content))

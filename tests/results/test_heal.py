@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import random
 import re
 import shutil
@@ -13,8 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from support.damage import Damage, delete, flip, graph_study, run_here, truncate
-from support.small_study import contents
+from support.damage import (
+    Damage,
+    assert_healed,
+    delete,
+    flip,
+    graph_study,
+    hurt_and_heal,
+    problems,
+    run_here,
+    truncate,
+    undamaged,
+)
 from tiebreak import api
 from tiebreak.drive.messages import Message, RunEnded
 from tiebreak.drive.runner import Machine
@@ -30,11 +39,8 @@ from tiebreak.results.store import STORE_FILE
 from tiebreak.study.schema import Study
 from tiebreak.verdict.model import VERDICT_FILE
 
-TIMES = int(os.environ.get("TIEBREAK_DAMAGE", "1"))  # flips and cuts of every file; more in the slow test
 pytestmark = pytest.mark.usefixtures("here")
-FILES = ("study.toml", "plan.json", "designs.py", "verdict.json", "report.html", "report.md", "records.sqlite")
 FIRST = "WHERE rowid = (SELECT min(rowid) FROM {table})"
-EVERY_FILE = (*FILES, "first checkpoint", "last checkpoint")
 
 
 @pytest.fixture(scope="module", name="study")
@@ -45,33 +51,12 @@ def _study(tmp_path_factory: pytest.TempPathFactory) -> Study:
 @pytest.fixture(scope="module", name="whole")
 def _whole(tmp_path_factory: pytest.TempPathFactory, study: Study) -> Path:
     """The results of the study, never damaged. Tests copy them."""
-    folder = tmp_path_factory.mktemp("whole") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        from support.damage import PoolHere
-        from tiebreak.drive import runner
-
-        patch.setattr(runner, "Pool", PoolHere)
-        run_here(study, folder)
-    return folder
+    return undamaged(study, tmp_path_factory)
 
 
 @pytest.fixture(name="folder")
 def _folder(whole: Path, tmp_path: Path) -> Path:
     return shutil.copytree(whole, tmp_path / "out")
-
-
-def find(folder: Path, name: str) -> Path:
-    """A file of the folder by its name, or the first or the last checkpoint."""
-    states = sorted((folder / CHECKPOINTS).iterdir())
-    return {"first checkpoint": states[0], "last checkpoint": states[-1]}.get(name, folder / name)
-
-
-def problems(folder: Path) -> list[str]:
-    """What `check` finds, or the line with which it refuses."""
-    try:
-        return api.check(folder).problems
-    except TiebreakError as error:
-        return [str(error)]
 
 
 def change(folder: Path, *statements: str) -> None:
@@ -80,49 +65,11 @@ def change(folder: Path, *statements: str) -> None:
             assert connection.execute(statement).rowcount >= 1
 
 
-def assert_healed(study: Study, folder: Path, whole: Path) -> list[str]:
-    """`run` leaves a clean folder with the records of the untouched one. What it said."""
-    said = run_here(study, folder)
-    assert api.check(folder).problems == []
-    assert contents(folder) == contents(whole)
-    assert api.open_result(folder).verdict.comparisons == api.open_result(whole).verdict.comparisons
-    return said
-
-
-def hurt_and_heal(study: Study, whole: Path, folder: Path, name: str, damage: Damage, seed: int) -> None:
-    path = find(folder, name)
-    damage(path, random.Random(f"{name} {seed}"))
-    found = problems(folder)
-    assert any(path.name in line for line in found)
-    try:
-        result = api.open_result(folder)
-    except TiebreakError as error:
-        found.append(str(error))
-    else:
-        assert result.records.damaged or result.verdict == api.open_result(whole).verdict
-    assert not any("\n" in line for line in found)
-    said = assert_healed(study, folder, whole)
-    assert any(path.name in line for line in said)
-
-
 @pytest.mark.parametrize("damage", [flip, truncate, delete])
-@pytest.mark.parametrize("name", EVERY_FILE)
+@pytest.mark.parametrize("name", ["plan.json", "designs.py", "records.sqlite", "first checkpoint"])
 def test_damage_is_named_and_healed(study: Study, whole: Path, folder: Path, name: str, damage: Damage) -> None:
-    for seed in range(TIMES if damage is not delete else 1):
-        if seed:
-            shutil.rmtree(folder)
-            shutil.copytree(whole, folder)
-        hurt_and_heal(study, whole, folder, name, damage, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", [flip, truncate])
-@pytest.mark.parametrize("name", EVERY_FILE)
-def test_fifty_times(study: Study, whole: Path, tmp_path: Path, name: str, damage: Damage) -> None:
-    for seed in range(50):
-        folder = Path(shutil.copytree(whole, tmp_path / str(seed)))
-        hurt_and_heal(study, whole, folder, name, damage, seed)
-        shutil.rmtree(folder)
+    """Every file, many times: tests/torture/test_damage.py."""
+    hurt_and_heal(study, whole, folder, name, damage, random.Random(name))
 
 
 def test_every_bit_of_the_plan_is_covered(whole: Path, folder: Path) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from support.small_study import one_thread
+from support.small_study import contents, one_thread
 from tiebreak import api
 from tiebreak.drive import runner
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.messages import Job, Message, Note, decode
 from tiebreak.drive.runner import Machine
+from tiebreak.errors import TiebreakError
+from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.study.schema import Study
 
 DESIGNS = """
@@ -100,3 +102,52 @@ def truncate(path: Path, chance: random.Random) -> None:
 def delete(path: Path, _: random.Random) -> None:
     """Remove a file."""
     path.unlink()
+
+
+def find(folder: Path, name: str) -> Path:
+    """A file of the folder by its name, or the first or the last checkpoint."""
+    states = sorted((folder / CHECKPOINTS).iterdir())
+    return {"first checkpoint": states[0], "last checkpoint": states[-1]}.get(name, folder / name)
+
+
+def problems(folder: Path) -> list[str]:
+    """What `check` finds, or the line with which it refuses."""
+    try:
+        return api.check(folder).problems
+    except TiebreakError as error:
+        return [str(error)]
+
+
+def assert_healed(study: Study, folder: Path, whole: Path) -> list[str]:
+    """`run` leaves a clean folder with the records of the untouched one. What it said."""
+    said = run_here(study, folder)
+    assert api.check(folder).problems == []
+    assert contents(folder) == contents(whole)
+    assert api.open_result(folder).verdict.comparisons == api.open_result(whole).verdict.comparisons
+    return said
+
+
+def hurt_and_heal(study: Study, whole: Path, folder: Path, name: str, damage: Damage, chance: random.Random) -> None:
+    """Damage a file: `check` names it, readers do not believe it, `run` says so and makes it again."""
+    path = find(folder, name)
+    damage(path, chance)
+    found = problems(folder)
+    assert any(path.name in line for line in found)
+    try:
+        result = api.open_result(folder)
+    except TiebreakError as error:
+        found.append(str(error))
+    else:
+        assert result.records.damaged or result.verdict == api.open_result(whole).verdict
+    assert not any("\n" in line for line in found)
+    said = assert_healed(study, folder, whole)
+    assert any(path.name in line for line in said)
+
+
+def undamaged(study: Study, factory: pytest.TempPathFactory) -> Path:
+    """The results of the study, for tests to copy."""
+    folder = factory.mktemp("whole") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "Pool", PoolHere)
+        run_here(study, folder)
+    return folder

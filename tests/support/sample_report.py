@@ -241,3 +241,32 @@ def with_question(question: Mapping[str, object]) -> Evidence:
     plan = make_plan(study)
     records = make_records(study, plan)
     return Evidence(study=study, plan=plan, records=records, verdict=make_verdict(study, plan, records))
+
+
+def attacked(text: str) -> Evidence:
+    """Every free text that a study, the data or a run can bring is hostile."""
+    whole = partial()
+    verdict = whole.verdict.model_copy(
+        update={
+            "question": text,
+            "answer": text,
+            "warnings": (text,),
+            "claims": tuple(claim.model_copy(update={"text": text, "why": text}) for claim in whole.verdict.claims),
+            "comparisons": tuple(
+                item.model_copy(update={"name": text, "sentence": text, "a": text, "b": text})
+                for item in whole.verdict.comparisons
+            ),
+            "reported": tuple(
+                item.model_copy(update={"source": text, "what": text}) for item in with_reported().verdict.reported[:2]
+            ),
+        }
+    )
+    data = whole.plan.data.model_copy(update={"licence": text, "citation": text})
+    terms = (whole.plan.terms[0].model_copy(update={"name": text, "value": text}),)
+    plan = whole.plan.model_copy(update={"data": data, "terms": terms})
+    runs = {
+        key: dataclasses.replace(item, reason=text, provenance={text: text}) for key, item in whole.records.runs.items()
+    }
+    return Evidence(
+        study=whole.study, plan=plan, records=dataclasses.replace(whole.records, runs=runs), verdict=verdict
+    )

@@ -1,6 +1,7 @@
 """Small studies of every task, run by the command line, stopped in every way, and compared with one that was not.
 
-TORTURE=200 is the long run (`make torture`); without it a test does as little as its `few` says.
+TORTURE=200 is the long run (`make torture`): so many kills, and all else as often as the tests say. Without it each
+test is done once, on the smallest study.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
+from filelock import FileLock
 
 from support.families import FAMILIES
 from support.small_study import contents
+from support.torture_log import count
 from tiebreak.results.check import check
 from tiebreak.results.packing import fingerprint
 from tiebreak.results.store import Store
@@ -31,13 +35,10 @@ from tiebreak.verdict.model import Verdict
 KILL_POINTS = Path(__file__).parent / "kill_points"
 PATIENCE_SECONDS = 600
 STRATEGIES = ("loop", "fused")
+KILLS = int(os.environ.get("TORTURE", "0"))  # 0: the short version
 QUICK = ("node-classifier", "loop")
-CASES = [(family, strategy) for family in FAMILIES for strategy in STRATEGIES]
-
-
-def times(few: int) -> int:
-    """How often a test repeats: TORTURE, or `few`."""
-    return int(os.environ.get("TORTURE", "0")) or few
+EVERY_CASE = [(family, strategy) for family in FAMILIES for strategy in STRATEGIES]
+CASES = EVERY_CASE if KILLS else [QUICK]
 
 
 def write_study(family_name: str, folder: Path, data: Path) -> Path:
@@ -99,9 +100,9 @@ class Command:
         output, _ = process.communicate(timeout=PATIENCE_SECONDS)
         return process.returncode, output
 
-    def complete(self) -> None:
+    def complete(self, environment: Mapping[str, str] | None = None) -> None:
         """Run to the end, which must be a good one."""
-        code, output = self.finish()
+        code, output = self.finish(environment)
         assert code == 0, output
         assert check(self.folder).problems == []
 
@@ -110,27 +111,49 @@ class Command:
 class Case:
     """A study with one strategy, and what it leaves when nothing happens to it."""
 
+    name: str
     study: Path
     data: Path
     strategy: str
     folder: Path
     seconds: float  # that it takes
+    points: Sequence[str]  # that it passes, where it can be killed
     whole: Mapping[str, Any]
 
     def command(self, folder: Path, workers: int = 1) -> Command:
         """The study into another folder."""
         return Command(self.study, folder, self.data, self.strategy, workers)
 
+    def assert_equal(self, folder: Path) -> None:
+        """Check that another folder holds the same, to the last bit."""
+        assert results(folder) == self.whole
+        count("runs compared", len(self.whole["runs"]), case=self.name)
+
+
+def case(family: str, strategy: str, factory: pytest.TempPathFactory) -> Case:
+    """The case, with the study run once without interruption; the processes of pytest-xdist share it."""
+    base = factory.getbasetemp()
+    return _case(family, strategy, base.parent if "PYTEST_XDIST_WORKER" in os.environ else base)
+
 
 @cache
-def case(family: str, strategy: str, data: Path, base: Path) -> Case:
-    """The case, with the study run once without interruption, below the folder `base`."""
-    folder = base / f"{family}-{strategy}"
-    folder.mkdir()
-    study = write_study(family, folder, data)
-    start = time.monotonic()
-    Command(study, folder / "out", data, strategy).complete()
-    return Case(study, data, strategy, folder / "out", time.monotonic() - start, results(folder / "out"))
+def _case(family: str, strategy: str, base: Path) -> Case:
+    data, name = base / "torture-data", f"{family}-{strategy}"
+    with FileLock(base / "torture-data.lock"):
+        if not data.exists():
+            data.mkdir()
+            for each in FAMILIES.values():
+                each.write_data(data)
+    folder = base / name
+    clock, log, out = folder / "seconds", folder / "points", folder / "out"
+    with FileLock(base / f"{name}.lock"):
+        if not clock.exists():
+            folder.mkdir()
+            start = time.monotonic()
+            Command(write_study(family, folder, data), out, data, strategy).complete(with_kill_points(log))
+            clock.write_text(str(time.monotonic() - start))
+    study = folder / f"{FAMILIES[family].task}.toml"
+    return Case(name, study, data, strategy, out, float(clock.read_text()), log.read_text().splitlines(), results(out))
 
 
 def with_kill_points(log: Path, at: str | None = None) -> dict[str, str]:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from support.torture import PATIENCE_SECONDS, QUICK, case, results, times
+from support.torture import KILLS, PATIENCE_SECONDS, QUICK, case
+from support.torture_log import count, skip_when_late
+from tiebreak.results.check import check
 
 pytestmark = pytest.mark.torture
-READERS = ("status", "verdict", "check", "report", "status", "verdict") if times(0) else ("status", "check", "report")
+READERS = ("status", "verdict", "check", "report", "status", "check") if KILLS else ("status", "check")
+TIMES = 5 if KILLS else 1
 
 
 def read_until(done: threading.Event, command: str, folder: Path, out: Path, seen: list[tuple[int, str]]) -> None:
@@ -29,11 +32,12 @@ def read_until(done: threading.Event, command: str, folder: Path, out: Path, see
             return
 
 
-@pytest.mark.parametrize("number", range(5 if times(0) else 1))
+@pytest.mark.parametrize("number", range(TIMES))
 def test_readers_beside_a_writer_see_a_whole_folder(
-    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    number: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
-    tried = case(*QUICK, family_data, tmp_path_factory.getbasetemp())
+    skip_when_late()
+    tried = case(*QUICK, tmp_path_factory)
     command, done = tried.command(tmp_path / "out"), threading.Event()
     writer = command.start()
     seen: dict[int, list[tuple[int, str]]] = {place: [] for place in range(len(READERS))}
@@ -53,17 +57,18 @@ def test_readers_beside_a_writer_see_a_whole_folder(
         early = ("is this the --out folder", "no such folder")
         began = [code for code, text in answers if not any(hint in text for hint in early)]
         assert set(began) == {0}, answers
-    assert results(command.folder) == tried.whole
+        count("reads beside a writer", len(began))
+    tried.assert_equal(command.folder)
 
 
-@pytest.mark.parametrize("number", range(5 if times(0) else 1))
-def test_two_writers_take_turns(
-    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    tried = case(*QUICK, family_data, tmp_path_factory.getbasetemp())
+@pytest.mark.parametrize("number", range(TIMES))
+def test_two_writers_take_turns(number: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> None:
+    skip_when_late()
+    tried = case(*QUICK, tmp_path_factory)
     commands = [tried.command(tmp_path / "out") for _ in range(2)]
     processes = [command.start() for command in commands]
     outputs = [process.communicate(timeout=PATIENCE_SECONDS)[0] for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    commands[0].complete()
-    assert results(commands[0].folder) == tried.whole
+    assert check(tmp_path / "out").problems == []
+    tried.assert_equal(tmp_path / "out")
+    count("pairs of writers")

@@ -12,23 +12,23 @@ from pathlib import Path
 
 import pytest
 
-from support.torture import CASES, QUICK, case, results, times
+from support.torture import CASES, KILLS, case
+from support.torture_log import count, skip_when_late
 
 pytestmark = pytest.mark.torture
+EACH = 2 if KILLS else 1  # full disks before there is room
 
 
-MANY = times(0)
-
-
-@pytest.mark.parametrize("number", range(3 * len(CASES) if MANY else 1))
+@pytest.mark.parametrize("number", range(3 * len(CASES) if KILLS else 1))
 def test_a_study_on_a_full_disk_stops_with_one_line_and_goes_on_later(
-    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    number: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
+    skip_when_late()
     source = random.Random(number)
-    tried = case(*(CASES[number % len(CASES)] if MANY else QUICK), family_data, tmp_path_factory.getbasetemp())
+    tried = case(*CASES[number % len(CASES)], tmp_path_factory)
     largest = max(path.stat().st_size for path in tried.folder.rglob("*") if path.is_file())
     command = tried.command(tmp_path / "out")
-    for _ in range(2 if MANY else 1):
+    for _ in range(EACH):
         room = source.randrange(2_000, largest)
         limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room))
         code, output = command.finish(preexec_fn=limit)
@@ -37,5 +37,6 @@ def test_a_study_on_a_full_disk_stops_with_one_line_and_goes_on_later(
         if code == 2:
             (line,) = [line for line in output.splitlines() if line.startswith("tiebreak: ")]
             assert line.isprintable()
+        count("full disks", case=tried.name, end=str(code))
     command.complete()
-    assert results(command.folder) == tried.whole
+    tried.assert_equal(command.folder)

@@ -7,23 +7,22 @@ import signal
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
-from support.torture import CASES, QUICK, case, children, kill, results, times, wait_for_end
+from support.torture import CASES, KILLS, case, children, kill, wait_for_end
+from support.torture_log import count, skip_when_late
 
 pytestmark = pytest.mark.torture
-MANY = times(0)
-KILLS = times(1)
-EACH = 4 if MANY else 1  # kills of one study before it is run to its end
+EACH = 4 if KILLS else 1  # kills of one study before it is run to its end
 
 
-@pytest.mark.parametrize("number", range(-(-KILLS // EACH)))
+@pytest.mark.parametrize("number", range(-(-KILLS // EACH) or 1))
 def test_a_study_killed_at_random_moments_is_the_study_without_interruption(
-    number: int, family_data: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+    number: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
+    skip_when_late()
     source = random.Random(number)
-    tried = case(*(CASES[number % len(CASES)] if MANY else QUICK), family_data, tmp_path_factory.getbasetemp())
+    tried = case(*CASES[number % len(CASES)], tmp_path_factory)
     command = tried.command(tmp_path / "out", workers=source.choice((1, 2)))
     for _ in range(EACH):
         process = command.start()
@@ -34,7 +33,8 @@ def test_a_study_killed_at_random_moments_is_the_study_without_interruption(
             process.send_signal(signal.SIGKILL)
         if victim != "driver":
             kill(workers[:1] if victim == "worker" else workers)
-        wait_for_end(process, [worker for worker in workers if isinstance(worker, psutil.Process)])
+        wait_for_end(process, workers)
         assert process.returncode in (0, -signal.SIGKILL), victim
+        count("kills at random moments", case=tried.name, victim=victim)
     command.complete()
-    assert results(command.folder) == tried.whole
+    tried.assert_equal(command.folder)

