@@ -143,9 +143,9 @@ XSS = (
 def with_exhibits_of(attack: str) -> list[Evidence]:
     """Reports in which every text that a study, its data or its runs bring is the attack."""
     texts = np.full(4, attack)
-    found = sample_findings.changed(sample_findings.with_findings(), "samples", input=texts, output=texts)
+    found = sample_exhibits.changed(sample_findings.with_findings(), "samples", input=texts, output=texts)
     graph = sample_findings.graph("cnn-pool") | {"class_names": texts}
-    return [sample_report.attacked(attack), sample_findings.changed(found, "graph", **graph)]
+    return [sample_report.attacked(attack), sample_exhibits.changed(found, "graph", **graph)]
 
 
 @pytest.mark.parametrize("attack", XSS)
