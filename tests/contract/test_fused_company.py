@@ -19,14 +19,14 @@ from tiebreak.train.step import State, initial_state
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-@pytest.mark.parametrize("name", designs_with_slow_ones({"speech-lstm", "rnn-sigmoid", "gcn"}))
+@pytest.mark.parametrize("name", designs_with_slow_ones())
 def test_a_runs_numbers_do_not_depend_on_its_company(design: Design) -> None:
     """Whatever the cohort's size (from 1 on: a lone run is padded to 2), order, and what becomes of the others."""
     runs = grid(design, "adamw")
     wild = runs[1].model_copy(update={"hypers": {**runs[1].hypers, "lr": 1e6, "dropout": 0.3}})
     split = split_of(design, EXAMPLES, torch.float32)
     seen: dict[int, tuple[State, float, Evaluation]] = {}
-    for order in ((0, 1, 2, 3, 4), (4, 2, 0, 3, 1), (1, 0), (2, 5, 3), (2,)):
+    for order in ((0, 1, 2, 3, 4), (1, 0), (3, 5, 2), (2,)):
         begun = begin(design, [[*runs, wild][number] for number in order], torch.float32)
         trainer = begun.fused()
         losses = trainer.train_epoch(split, silent)

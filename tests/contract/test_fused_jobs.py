@@ -18,7 +18,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.train.fused.program import Traced
 
 pytestmark = pytest.mark.usefixtures("one_thread", "save_every_epoch")
-some_designs = pytest.mark.parametrize("name", designs_with_slow_ones({"speech-lstm", "rnn-sigmoid", "gcn"}))
+some_designs = pytest.mark.parametrize("name", designs_with_slow_ones())
 
 
 @some_designs

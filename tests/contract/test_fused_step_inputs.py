@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.func import vmap
 
 from support.families import task_of
-from support.twins import EVERY, EXAMPLES, begin, equal, grid, silent, split_of
+from support.twins import EVERY, EXAMPLES, STEPS, begin, equal, grid, silent, split_of
 from tiebreak.data.batches import epoch_batches
 from tiebreak.layers.dropout import drop, dropouts, keyed, restart_calls, step_keys
 from tiebreak.models.design import Design
@@ -68,13 +68,13 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
         inputs = epoch_inputs(network, runs, begun.states, EXAMPLES, torch.float32, shuffled=shuffled)
         for row, run in enumerate(runs):
             batches = epoch_batches(run.seed, epoch, EXAMPLES, run.batch, shuffled=shuffled)
-            keys = step_keys(stream(run.seed, "dropout"), epoch * 10, 10, len(names))
+            keys = step_keys(stream(run.seed, "dropout"), epoch * STEPS, STEPS, len(names))
             assert torch.equal(inputs["indices"][:, row], torch.from_numpy(batches.indices))
             for number, name in enumerate(names):
                 assert torch.equal(inputs["buffers"][join(name, "key")][:, row], keys[:, number])
             task: Any = Recording(design)
             Loop(task, begun.networks[row], run, begun.states[row]).train_epoch(split, silent)
-            assert len(task.seen) == 10
+            assert len(task.seen) == STEPS
             for step, (batch, weights, hypers, used) in enumerate(task.seen):
                 assert torch.equal(inputs["weights"][step, row], weights)
                 for name, values in split.items():
@@ -96,7 +96,7 @@ def test_dropout_masks_are_those_of_the_loop_bit_for_bit(design: Design) -> None
         if layer not in dropouts(begun.networks[0]):
             continue
         rates = torch.stack([state.rates[join(name, "rate")] for state in begun.states])
-        for step in range(10):
+        for step in range(STEPS):
             keys = inputs["buffers"][join(name, "key")][step]
             fused = vmap(drop, in_dims=(None, 0, 0))(x, rates, keys)
             for row, network in enumerate(begun.networks):

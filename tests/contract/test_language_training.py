@@ -35,8 +35,9 @@ def text(seed: int, windows: int = 7) -> dict[str, Tensor]:
     return floats(family.examples(family.small, windows, seed), torch.float64)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("name", ["rnn-sigmoid", "lstm", "transformer"])
+@pytest.mark.parametrize(
+    ("name", "rule"), [*(("rnn-sigmoid", rule) for rule in RULES), ("lstm", "summed"), ("transformer", "adam")]
+)
 def test_passes_window_by_window_are_the_loops(name: str, rule: str, tmp_path: Path) -> None:
     design: Design = find(name, tmp_path)
     runs = [make_run(design, seed=seed, batch=1, dropout=rate, **RULES[rule]) for seed, rate in ((0, 0.0), (1, 0.3))]

@@ -34,7 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of a slow rule of vmap: slow is not wrong
 ]
 
-EXAMPLES, BATCH, RATE = 80, 8, 0.05  # ten steps an epoch, two epochs
+EXAMPLES, BATCH, RATE = 32, 8, 0.05  # four steps an epoch, two epochs
 NETWORKS = (zoo_layers, zoo_memory, zoo_random, zoo_structure)  # importing them fills the zoo
 TASK = catalog.TASKS["classify"]
 TRAINED = [name for name, animal in ZOO.items() if not animal.refused]
@@ -119,7 +119,7 @@ def test_fused_is_the_loop_whatever_the_company_and_after_a_resume(
     name: str, split: dict[str, Tensor], tmp_path: Path
 ) -> None:
     animal = ZOO[name]
-    runs = runs_of(animal, 4)
+    runs = runs_of(animal, 3)
     assert fusion_obstacle(animal.design().network(SHAPE, {}, 0), SHAPE) == ""
     looped, fused, few = begin(animal, runs[:2]), begin(animal, runs), begin(animal, runs[:2])
     engine = fused.fused()

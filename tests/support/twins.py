@@ -51,7 +51,9 @@ DESIGNS = {"normed": Normed}
 OWN = ("small-residual", "normed")  # the example of docs/add-a-design.md, and one with batch normalisation
 EVERY = [*catalog.DESIGNS, *OWN]
 
-EXAMPLES = 76  # ten steps of eight, the last of them padded
+EXAMPLES, STEPS = 20, 3  # three steps of eight, the last of them padded
+# What traces a design several times is run for these; for the others, some of which trace for ten seconds, it is slow.
+QUICK = ("cnn-pool", "normed", "rnn-sigmoid", "gcn")
 RULES: dict[str, dict[str, Any]] = {
     "sgd": {"kind": "sgd", "lr": 0.05},
     "momentum": {"kind": "sgd", "lr": 0.05, "momentum": 0.9, "weight_decay": 0.01},
@@ -222,14 +224,6 @@ def split_of(design: Design, count: int, dtype: torch.dtype, seed: int = 0) -> d
     return floats(family.examples(family.small, count, seed), dtype)
 
 
-def is_quick(name: str, selection: Collection[str]) -> bool:
-    """Whether a costly test of this design runs every time.
-
-    All classifiers do, and the user's designs; of the other families a selection that has the layers of the rest.
-    """
-    return name in OWN or catalog.DESIGNS[name].family == "classifier" or name in selection
-
-
-def designs_with_slow_ones(quick: Collection[str]) -> list[Any]:
+def designs_with_slow_ones(quick: Collection[str] = QUICK) -> list[Any]:
     """Every design as a parameter; those that are not quick are marked slow."""
-    return [pytest.param(name, marks=[] if is_quick(name, quick) else pytest.mark.slow) for name in EVERY]
+    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in EVERY]
