@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from support import tiny
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 
 pytest_plugins = ["support.cli_fixtures", "support.damage"]
+
+# Property tests that do not say how many examples they need; HYPOTHESIS_PROFILE=default for a hundred of each
+settings.register_profile("quick", max_examples=25, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 if TYPE_CHECKING:
     from tiebreak.models.design import Design

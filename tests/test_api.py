@@ -15,6 +15,7 @@ import pytest
 
 import tiebreak as tb
 from support import bad_studies
+from support.small_study import loop_machine
 from tiebreak import api
 from tiebreak.api import Result
 from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
@@ -63,7 +64,10 @@ def listen(heard: list[Message]) -> Callable[[Message], None]:
 def result(tiny_study: Make, tiny_data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Result:
     folder = tmp_path_factory.mktemp("api") / "out"
     return tb.run(
-        tiny_study(**EVERY_QUESTION), folder, machine=Machine(data_dir=tiny_data_dir, workers=1), listen=listen([])
+        tiny_study(**EVERY_QUESTION),
+        folder,
+        machine=loop_machine(tiny_data_dir),
+        listen=listen([]),
     )
 
 
@@ -193,11 +197,12 @@ def test_a_lost_plan_is_made_again_and_nothing_is_trained(copy: Path, result: Re
     assert not any(isinstance(message, RunEnded) for message in heard)
 
 
+@pytest.mark.usefixtures("here")
 def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     tiny_study: Make, tiny_data_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wild = {**STRIDED, "fixed": {"lr": 1e9}}
-    machine, study = Machine(data_dir=tiny_data_dir, workers=1), tiny_study(arms=[POOL, wild], seeds=1)
+    machine, study = loop_machine(tiny_data_dir), tiny_study(arms=[POOL, wild], seeds=1)
     tb.run(study, tmp_path / "out", machine=machine)  # without a listener, progress is printed
     assert "training 2 runs, 1 at a time" in capsys.readouterr().out
     heard: list[Message] = []

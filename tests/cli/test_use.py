@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from support.cli_fixtures import Tiebreak
 from support.damage import graph_study, run_here
+from support.small_study import loop_machine, workers_here
 from tiebreak import api
 from tiebreak.cli.app import app
 from tiebreak.cli.use import best_arm, chosen_run, use
 from tiebreak.data.images.image_data import load as load_images
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
@@ -26,7 +26,8 @@ from tiebreak.study.schema import Study
 def folder(tiny_study: Callable[..., Study], tiny_data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("use") / "out"
     study = tiny_study(budget={"epochs": 3, "batch": 8})
-    api.run(study, out, machine=Machine(data_dir=tiny_data_dir), listen=lambda message: None)
+    with workers_here():
+        api.run(study, out, machine=loop_machine(tiny_data_dir), listen=lambda message: None)
     return out
 
 

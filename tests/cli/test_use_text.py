@@ -23,8 +23,9 @@ def test_windows_that_are_too_long_are_refused_before_anything_is_written(tmp_pa
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("here")
 def test_a_trained_run_of_any_window_continues_a_text(tmp_path: Path) -> None:
-    machine = Machine(workers=1, data_dir=tiny.write_text(tmp_path))
+    machine = Machine(workers=1, strategy="loop", data_dir=tiny.write_text(tmp_path))
     study = Study.model_validate(tiny.language_content(seeds=1))
     api.run(study, tmp_path / "out", machine=machine, listen=lambda message: None)
     for arm in ("one", "two"):

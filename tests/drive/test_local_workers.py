@@ -116,19 +116,9 @@ def test_a_job_whose_workers_are_always_killed_fails_and_the_others_go_on(tmp_pa
     assert "3 times" in first.reason
 
 
-def test_workers_are_gone_when_the_messages_are_no_longer_wanted(tmp_path: Path, data: Path) -> None:
-    with Pool(1) as pool:
-        messages = pool.run([make_job(one_run(data, epochs=1000), tmp_path, data)])
-        next(messages)
-        assert len(worker_processes()) == 1
-        messages.close()
-        assert not worker_processes()
-        (short,) = losses(list(pool.run([make_job(one_run(data, epochs=1), tmp_path, data)]))).values()
-        assert len(short) == 1  # nothing of the job that was left reaches the next
-    assert not worker_processes()
-
-
-def test_workers_stay_for_the_next_jobs(tmp_path: Path, data: Path) -> None:
+def test_workers_stay_for_the_next_jobs_and_are_gone_when_nobody_wants_their_messages(
+    tmp_path: Path, data: Path
+) -> None:
     jobs = [make_job(one_run(data, epochs=1).model_copy(update={"seed": seed}), tmp_path, data) for seed in range(4)]
     with Pool(2) as pool:
         first = losses(list(pool.run(jobs[:2], at_most=1)))
@@ -136,29 +126,30 @@ def test_workers_stay_for_the_next_jobs(tmp_path: Path, data: Path) -> None:
         second = losses(list(pool.run(jobs[2:])))
         assert alone in worker_processes()
         assert len(worker_processes()) == 2
+        assert len(first) == len(second) == 2
+        messages = pool.run([make_job(one_run(data, epochs=1000), tmp_path, data)])
+        next(messages)
+        messages.close()
+        assert len(worker_processes()) == 1  # the idle one
+        (short,) = losses(list(pool.run(jobs[:1]))).values()
+        assert len(short) == 1  # nothing of the job that was left reaches the next
     assert not worker_processes()
-    assert len(first) == len(second) == 2
 
 
-def test_an_error_in_between_stops_idle_workers_too(tmp_path: Path, data: Path) -> None:
+def test_a_worker_that_died_idle_is_replaced_and_an_error_stops_idle_workers_too(tmp_path: Path, data: Path) -> None:
+    job = make_job(one_run(data, epochs=1), tmp_path, data)
+
     def interrupted() -> None:
         with Pool(1) as pool:
-            list(pool.run([make_job(one_run(data, epochs=1), tmp_path, data)]))
-            assert worker_processes()
+            list(pool.run([job]))
+            os.kill(worker_processes()[0], signal.SIGKILL)
+            assert len(losses(list(pool.run([job])))) == 1
+            assert len(worker_processes()) == 1
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert not worker_processes()
-
-
-def test_a_worker_that_died_idle_is_replaced(tmp_path: Path, data: Path) -> None:
-    job = make_job(one_run(data, epochs=1), tmp_path, data)
-    with Pool(1) as pool:
-        list(pool.run([job]))
-        os.kill(worker_processes()[0], signal.SIGKILL)
-        assert len(losses(list(pool.run([job])))) == 1
-        assert len(worker_processes()) == 1
 
 
 def test_half_a_message_of_a_dying_worker_is_no_message() -> None:

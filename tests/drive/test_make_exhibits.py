@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.small_study import loop_machine, workers_here
 from tiebreak import api
 from tiebreak.drive.messages import ExhibitsMade, Message, Note, decode, encode
-from tiebreak.drive.runner import Machine
 from tiebreak.study.schema import Study
+
+pytestmark = pytest.mark.usefixtures("here")
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +20,13 @@ def result(
     tiny_study: Callable[..., Study], tiny_data_dir: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> api.Result:
     out = tmp_path_factory.mktemp("show") / "out"
-    return api.run(tiny_study(), out, machine=Machine(data_dir=tiny_data_dir), listen=lambda message: None)
+    with workers_here():
+        return api.run(
+            tiny_study(),
+            out,
+            machine=loop_machine(tiny_data_dir),
+            listen=lambda message: None,
+        )
 
 
 def forget_exhibits(folder: Path) -> None:
@@ -38,7 +46,7 @@ def test_a_damaged_checkpoint_is_named_and_made_again_for_the_exhibits(
     damaged = sorted((copy / "checkpoints").iterdir())[0]
     damaged.write_bytes(damaged.read_bytes()[:-1])
     heard: list[Message] = []
-    again = api.run(result.study, copy, machine=Machine(data_dir=tiny_data_dir), listen=heard.append)
+    again = api.run(result.study, copy, machine=loop_machine(tiny_data_dir), listen=heard.append)
     assert any(isinstance(message, Note) and damaged.name in message.text for message in heard)
     assert [record.status for record in again.records.runs.values()] == ["done"] * 4
     assert len(again.records.exhibits) == 4
@@ -59,7 +67,12 @@ def test_exhibits_travel_whole(result: api.Result) -> None:
 
 def test_a_study_of_any_task_makes_its_exhibits_once(tmp_path: Path) -> None:
     study = Study.load("graph-normalisation").quickened().changed(seeds=1, epochs=1)
-    api.run(study, tmp_path / "out", listen=lambda message: None)
+    api.run(study, tmp_path / "out", machine=loop_machine(), listen=lambda message: None)
     notes: list[str] = []
-    api.run(study, tmp_path / "out", listen=lambda message: notes.append(getattr(message, "text", "")))
+    api.run(
+        study,
+        tmp_path / "out",
+        machine=loop_machine(),
+        listen=lambda message: notes.append(getattr(message, "text", "")),
+    )
     assert not [note for note in notes if "exhibits" in note]

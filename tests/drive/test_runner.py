@@ -119,6 +119,7 @@ def test_files_that_nobody_acknowledged_are_removed(tmp_path: Path, data: Path) 
     assert [path.name for path in (tmp_path / CHECKPOINTS).iterdir()] == [state(run, 3).file]
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize("strategy", ["fused", "loop"])
 def test_failure_is_a_result_and_changes_no_neighbour(tmp_path: Path, data: Path, strategy: StrategyOption) -> None:
     study = one_arm(grid={"lr": [1e6, 0.003]}, fixed={}, epochs=2)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from support.small_study import loop_machine, workers_here
 from tiebreak import api
 from tiebreak.drive.messages import Message, Note
 from tiebreak.drive.runner import Machine
@@ -26,7 +27,13 @@ def shown(
 ) -> tuple[api.Result, list[Message]]:
     heard: list[Message] = []
     out = tmp_path_factory.mktemp("telling") / "out"
-    result = api.run(tiny_study(arms=ARMS), out, machine=Machine(data_dir=tiny_data_dir), listen=heard.append)
+    with workers_here():
+        result = api.run(
+            tiny_study(arms=ARMS),
+            out,
+            machine=loop_machine(tiny_data_dir),
+            listen=heard.append,
+        )
     return result, heard
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from torch import nn
 
+from support.small_study import loop_machine
 from tiebreak import api, catalog
 from tiebreak.drive.messages import Message, Note
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.dropout import Dropout, swap_dropout
 from tiebreak.models.design import Images
@@ -126,12 +126,18 @@ def own_study(tiny_study: Callable[..., Study], nets: Path) -> Study:
     return tiny_study(designs_from=str(nets), arms=arms, comparisons=[{"a": "mine", "b": "pool"}])
 
 
+@pytest.mark.usefixtures("here")
 def test_a_study_trains_them_and_says_that_they_are_code(
     tiny_study: Callable[..., Study], tiny_data_dir: Path, nets: Path, tmp_path: Path
 ) -> None:
     messages: list[Message] = []
     study = own_study(tiny_study, nets)
-    result = api.run(study, tmp_path / "out", machine=Machine(data_dir=tiny_data_dir), listen=messages.append)
+    result = api.run(
+        study,
+        tmp_path / "out",
+        machine=loop_machine(tiny_data_dir),
+        listen=messages.append,
+    )
     assert [record.status for record in result.records.runs.values()] == ["done"] * 4
     assert any(isinstance(message, Note) and "code" in message.text for message in messages)
     assert any("code" in warning for warning in result.verdict.warnings)

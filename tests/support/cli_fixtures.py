@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 
 from support import tiny
-from support.command_line import Done, call
+from support.command_line import Done, call, call_once
 
 Tiebreak = Callable[..., Done]
 
@@ -65,10 +65,13 @@ class Finished(NamedTuple):
 
 @pytest.fixture(scope="session")
 def finished(tiny_data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    """The small study, run by `tiebreak run` in a process of its own."""
+    """The small study, run by `tiebreak run` without worker processes."""
+    from support.small_study import workers_here
+
     folder = tmp_path_factory.mktemp("cli")
     made = Finished(write_study(folder), tiny_data_dir, folder / "out", Done(0, "", ""))
-    return made._replace(first=process(*made.again()))
+    with workers_here():
+        return made._replace(first=call_once(*made.again()))
 
 
 @pytest.fixture

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
 import pytest
@@ -25,3 +27,17 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *a
         app.main()
     printed = capsys.readouterr()
     return Done(int(ended.value.code or 0), printed.out, printed.err)
+
+
+def call_once(*arguments: object, columns: int = 100) -> Done:
+    """The same for a fixture that several tests share, which has no `capsys`."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        redirect_stdout(io.StringIO()) as out,
+        redirect_stderr(io.StringIO()) as err,
+    ):
+        patch.setenv("COLUMNS", str(columns))
+        patch.setattr(sys, "argv", ["tiebreak", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app.main()
+    return Done(int(ended.value.code or 0), out.getvalue(), err.getvalue())

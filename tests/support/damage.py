@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import io
+import functools
 import random
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from support.small_study import contents, one_thread
+from support.small_study import contents, loop_machine, workers_here
 from tiebreak import api
-from tiebreak.drive import runner
-from tiebreak.drive.local_workers import Pool
-from tiebreak.drive.messages import Job, Message, Note, decode
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.messages import Message, Note
 from tiebreak.errors import TiebreakError
 from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.study.schema import Study
+from tiebreak.verdict.model import Verdict
 
 DESIGNS = """
 from tiebreak.models.gcn import Gcn
@@ -34,24 +33,11 @@ DESIGNS = {"small": Small}
 Damage = Callable[[Path, random.Random], None]
 
 
-class PoolHere(Pool):
-    """Does the jobs in this process, one after the other, with the real worker: starting a process takes seconds."""
-
-    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
-        from tiebreak.drive.worker import do_job
-
-        for job in jobs:
-            out = io.StringIO()
-            with one_thread():
-                do_job(job, out)
-            for line in out.getvalue().splitlines():
-                yield decode(line)
-
-
 @pytest.fixture(name="here")
-def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+def _here() -> Iterator[None]:
     """Training in this process."""
-    monkeypatch.setattr(runner, "Pool", PoolHere)
+    with workers_here():
+        yield
 
 
 def graph_study(designs: Path, **more: object) -> Study:
@@ -82,7 +68,7 @@ def graph_study(designs: Path, **more: object) -> Study:
 def run_here(study: Study, folder: Path) -> list[str]:
     """`tiebreak run`; the lines that it showed."""
     heard: list[Message] = []
-    api.run(study, folder, machine=Machine(workers=1, strategy="loop"), listen=heard.append)
+    api.run(study, folder, machine=loop_machine(), listen=heard.append)
     return [message.text for message in heard if isinstance(message, Note)]
 
 
@@ -118,12 +104,19 @@ def problems(folder: Path) -> list[str]:
         return [str(error)]
 
 
+@functools.cache
+def untouched(whole: Path) -> tuple[dict[str, Any], Verdict]:
+    """What the untouched folder holds, and its verdict: read once."""
+    return contents(whole), api.open_result(whole).verdict
+
+
 def assert_healed(study: Study, folder: Path, whole: Path) -> list[str]:
     """`run` leaves a clean folder with the records of the untouched one. What it said."""
     said = run_here(study, folder)
     assert api.check(folder).problems == []
-    assert contents(folder) == contents(whole)
-    assert api.open_result(folder).verdict.comparisons == api.open_result(whole).verdict.comparisons
+    expected, verdict = untouched(whole)
+    assert contents(folder) == expected
+    assert api.open_result(folder).verdict.comparisons == verdict.comparisons
     return said
 
 
@@ -138,7 +131,7 @@ def hurt_and_heal(study: Study, whole: Path, folder: Path, name: str, damage: Da
     except TiebreakError as error:
         found.append(str(error))
     else:
-        assert result.records.damaged or result.verdict == api.open_result(whole).verdict
+        assert result.records.damaged or result.verdict == untouched(whole)[1]
     assert not any("\n" in line for line in found)
     said = assert_healed(study, folder, whole)
     assert any(path.name in line for line in said)
@@ -147,7 +140,6 @@ def hurt_and_heal(study: Study, whole: Path, folder: Path, name: str, damage: Da
 def undamaged(study: Study, factory: pytest.TempPathFactory) -> Path:
     """The results of the study, for tests to copy."""
     folder = factory.mktemp("whole") / "out"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "Pool", PoolHere)
+    with workers_here():
         run_here(study, folder)
     return folder

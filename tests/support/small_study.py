@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import io
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 import torch
 
 from support import tiny
 from tiebreak import catalog
+from tiebreak.drive import runner
 from tiebreak.drive.jobs import StrategyOption
-from tiebreak.drive.messages import EpochDone, Job, Message
+from tiebreak.drive.local_workers import Pool
+from tiebreak.drive.messages import EpochDone, Job, Message, decode
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
@@ -100,6 +104,33 @@ def network_of(run: Run, data_dir: Path, dtype: torch.dtype = torch.float64) -> 
     return catalog.DESIGNS[run.design].network(task.shape(task.load(run.data, data_dir)), run.build, 11).to(dtype)
 
 
+class PoolHere(Pool):
+    """Does the jobs in this process, one after the other, with the real worker: starting a process takes seconds."""
+
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
+        from tiebreak.drive.worker import do_job
+
+        for job in jobs:
+            out = io.StringIO()
+            with one_thread():
+                do_job(job, out)
+            for line in out.getvalue().splitlines():
+                yield decode(line)
+
+
+@contextmanager
+def workers_here() -> Iterator[None]:
+    """Training in this process, not in processes of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "Pool", PoolHere)
+        yield
+
+
+def loop_machine(data_dir: Path | None = None) -> Machine:
+    """One worker that trains run after run: nothing is timed, nothing traced."""
+    return Machine(workers=1, data_dir=data_dir, strategy="loop")
+
+
 def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> int:
     """Train what the folder misses of the plan. Returns how many runs that was."""
     with open_driver(plan, folder, machine, listen) as driver:
@@ -109,11 +140,12 @@ def train_plan(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> 
 def train_in(
     folder: Path, data_dir: Path, study: Study, workers: int = 1, strategy: StrategyOption = "loop"
 ) -> tuple[Plan, list[Message]]:
-    """Train what the folder misses of the study, in worker processes. The plan, and every message."""
+    """Train what the folder misses of the study, in this process. The plan, and every message."""
     folder.mkdir(exist_ok=True)
     plan = make_plan(study, data_dir)
     heard: list[Message] = []
-    train_plan(plan, folder, Machine(workers=workers, data_dir=data_dir, strategy=strategy), heard.append)
+    with workers_here():
+        train_plan(plan, folder, Machine(workers=workers, data_dir=data_dir, strategy=strategy), heard.append)
     return plan, heard
 
 

@@ -8,12 +8,23 @@ from html.parser import HTMLParser
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document
 
+_PAGES: dict[int, tuple[Evidence, str]] = {}  # by the evidence's id, which is its own while the evidence is kept
+
 
 def page(evidence: Evidence) -> str:
+    """The page, written once for each evidence: it takes a second. For a test that patches something: `fresh_page`."""
+    if id(evidence) not in _PAGES:
+        _PAGES[id(evidence)] = evidence, fresh_page(evidence)
+    return _PAGES[id(evidence)][1]
+
+
+def fresh_page(evidence: Evidence) -> str:
+    """The page as it is written now."""
     return document.html(evidence.study, evidence.plan, evidence.records, evidence.verdict)
 
 
 def text(evidence: Evidence) -> str:
+    """The same as Markdown."""
     return document.markdown(evidence.study, evidence.plan, evidence.records, evidence.verdict)
 
 

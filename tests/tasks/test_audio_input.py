@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from support import tiny
+from support.small_study import loop_machine, workers_here
 from support.toy_speech import toy_recogniser, toy_speech
 from tiebreak import api
 from tiebreak.cli.app import main
 from tiebreak.cli.use import use
 from tiebreak.data.speech import audio
 from tiebreak.data.speech.alphabet import SYMBOLS
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
@@ -60,7 +60,8 @@ def spoken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Pat
                 seeds=1,
             )
         )
-        api.run(study, folder / "out", machine=Machine(data_dir=folder), listen=lambda message: None)
+        with workers_here():
+            api.run(study, folder / "out", machine=loop_machine(folder), listen=lambda message: None)
         yield folder / "out", folder / "speech"
 
 

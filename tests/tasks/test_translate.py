@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from support import tiny
+from support.small_study import loop_machine, workers_here
 from tiebreak import api, catalog
 from tiebreak.cli.use import use
 from tiebreak.data.pairs import characters
 from tiebreak.data.pairs.pair_data import PairData
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.models import decoding
 from tiebreak.models.design import END, PADDING, START, UNKNOWN, Sentences
@@ -229,7 +229,8 @@ def test_a_study_of_ones_own_pairs_ends_with_a_translator_that_can_be_used(tmp_p
             "comparisons": [{"a": "plain", "b": "beam"}],
         }
     )
-    result = api.run(study, tmp_path / "out", machine=Machine(workers=1), listen=lambda message: None)
+    with workers_here():
+        result = api.run(study, tmp_path / "out", machine=loop_machine(), listen=lambda message: None)
     assert result.verdict.finished == 2
     page = result.report.read_text("utf-8")
     assert "Sample outputs" in page

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from support import REPOSITORY
+from support.command_line import call_once
 from tiebreak.study.parsing import builtin_names
 from tiebreak.study.schema import Study
 from tiebreak.theory import claims
@@ -87,10 +85,9 @@ def test_an_identity_without_an_outcome_is_an_error_not_a_verdict() -> None:
 
 
 def run(*options: str) -> str:
-    command = [sys.executable, "-W", "error", "-m", "tiebreak", "claims", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "80"})
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    done = call_once("claims", *options, columns=80)
+    assert (done.code, done.err) == (0, "")
+    return done.out
 
 
 @pytest.fixture(scope="module")
