@@ -27,7 +27,8 @@ def test_the_worked_example_of_add_a_design_runs(tmp_path: Path) -> None:
     page = ROOT / "docs" / "add-a-design.md"
     (tmp_path / "my_nets.py").write_text(blocks(page, "python")[0], "utf-8")
     (tmp_path / "my-question.toml").write_text(blocks(page, "toml")[0], "utf-8")
-    command = [sys.executable, "-m", "tiebreak", "run", "my-question.toml", "--quick", "--seeds", "2", "--out", "out"]
+    command = [sys.executable, "-m", "tiebreak", "run", "my-question.toml", "--quick", "--seeds", "1"]
+    command += ["--epochs", "1", "--workers", "1", "--strategy", "loop", "--out", "out"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "residual" in done.stdout

@@ -19,6 +19,7 @@ from support import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 SOURCE = REPOSITORY / "src" / "tiebreak"
+QUICKLY = ("--seeds", "1", "--epochs", "1", "--workers", "1", "--strategy", "loop")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +74,9 @@ def put(root: Path, block: Block) -> None:
 
 
 def copy_with(guide: str, folder: Path) -> Path:
-    """A copy of the source and the tests, changed as the guide says."""
+    """A copy of the source and the tests (with what Python has compiled of them), changed as the guide says."""
     for name in ("src", "tests"):
-        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("*.egg-info"))
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     found = blocks_of(guide)
     assert found
@@ -100,7 +101,7 @@ def python(root: Path, *command: str) -> str:
 
 def run_study(root: Path, guide: str, *options: str) -> str:
     (root / "study.toml").write_text(toml_of(guide), "utf-8")
-    out = python(root, "tiebreak", "run", "study.toml", "--quick", "--seeds", "2", "--out", "out", *options)
+    out = python(root, "tiebreak", "run", "study.toml", "--quick", "--out", "out", *QUICKLY, *options)
     assert (root / "out" / "report.html").is_file()
     return out
 

@@ -79,7 +79,7 @@ def test_round_trip(tmp_path: Path, array: NDArray[Any], fortran: bool) -> None:
     assert read.dtype.isnative
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans(), compress=st.booleans())
 def test_damage_anywhere_is_refused_or_harmless(
     tmp_path: Path, place: int, byte: int, cut: bool, compress: bool

@@ -13,7 +13,7 @@ from support.torture import KILLS, PATIENCE_SECONDS, QUICK, case
 from support.torture_log import count, skip_when_late
 from tiebreak.results.check import check
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.slow]  # fast: results/test_store.py and results/test_lock.py
 READERS = ("status", "verdict", "check", "report", "status", "check") if KILLS else ("status", "check")
 TIMES = 5 if KILLS else 1
 

@@ -12,7 +12,7 @@ import pytest
 from support.torture import CASES, KILLS, case, children, kill, wait_for_end
 from support.torture_log import count, skip_when_late
 
-pytestmark = pytest.mark.torture
+pytestmark = [pytest.mark.torture, pytest.mark.slow]  # fast: test_kill_points.py and drive/test_resume.py
 EACH = 4 if KILLS else 1  # kills of one study before it is run to its end
 
 

@@ -107,7 +107,7 @@ def test_a_file_that_is_not_utf8_or_not_there(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 def test_any_bytes_give_scores_or_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "any.csv"
     path.write_bytes(b"arm,seed,score\n" + content)

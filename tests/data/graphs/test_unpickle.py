@@ -132,7 +132,7 @@ def test_too_large_missing_or_empty(tmp_path: Path) -> None:
     assert "limit" in refusal(read_array, tmp_path / "large")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.integers(0, 10**6), byte=st.integers(0, 255), cut=st.booleans())
 def test_damage_anywhere_is_refused_or_gives_a_matrix(tmp_path: Path, place: int, byte: int, cut: bool) -> None:
     content = bytearray(pickle.dumps(csr_matrix(FEATURES), 3))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from support import sample_exhibits, sample_report
-from support.written import Outline, page, text
+from support.written import Outline, fresh_page, page, text
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery, prepared
 from tiebreak.report.page import document
@@ -103,7 +103,7 @@ def test_many_large_noisy_images_keep_the_page_light() -> None:
 def test_more_arms_than_fit_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gallery, "MOST_MATRICES", 2)
     monkeypatch.setattr(gallery, "MOST_BLOCKS", 1)
-    written = page(sample_exhibits.with_exhibits())
+    written = fresh_page(sample_exhibits.with_exhibits())
     assert "Drawn: 2 of 3 arms" in written
     assert "Shown: 1 of 3 arms." in written
 

@@ -8,7 +8,7 @@ import pytest
 
 from support import sample_findings, sample_report
 from support.sample_exhibits import changed
-from support.written import page, text
+from support.written import fresh_page, page, text
 from tiebreak.report.exhibits import heatmaps
 
 
@@ -65,7 +65,7 @@ def test_what_is_no_map_is_left_out() -> None:
 
 def test_only_as_many_maps_as_fit_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heatmaps, "BUDGET", 1)
-    assert "Shown: 1 of 6 maps." in page(sample_findings.with_findings())
+    assert "Shown: 1 of 6 maps." in fresh_page(sample_findings.with_findings())
 
 
 def test_single_letters_are_all_named_up_to_sixty() -> None:

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from support import sample_findings, sample_report
-from support.written import page, text
+from support.written import fresh_page, page, text
 from tiebreak.report.figures import agreement
 from tiebreak.results.correlation import spearman
 
@@ -70,7 +70,7 @@ def test_two_metrics_have_no_section_of_agreement() -> None:
     assert 'id="agreement"' not in page(sample_report.complete())
     with sample_findings.many_metrics():
         for evidence in (sample_report.empty(), sample_report.complete()):  # only two of the four were recorded
-            assert 'id="agreement"' not in page(evidence)
+            assert 'id="agreement"' not in fresh_page(evidence)
         evidence = sample_findings.measured(sample_report.complete())
         assert "Do the metrics agree?" in page(evidence)
         assert "| character error | +1.00 (270) | +1.00 (270) |" in text(evidence)

@@ -6,7 +6,7 @@ import numpy as np
 
 from support import sample_findings, sample_report
 from support.sample_study import sample_study
-from support.written import page, text
+from support.written import fresh_page, page, text
 from tiebreak.report.page import document, metric_table
 
 
@@ -37,7 +37,7 @@ def test_one_run_has_no_deviation_and_none_no_table() -> None:
 def test_every_recorded_metric_has_a_learning_curve() -> None:
     with sample_findings.many_metrics():
         written = page(sample_findings.measured(sample_report.complete()))
-        without = page(sample_report.complete())
+        without = fresh_page(sample_report.complete())
     for quantity in ("validation accuracy", "validation loss", "validation bleu", "validation character error"):
         assert f'aria-label="{quantity} per epoch, mean over seeds.' in written
     assert "validation bleu" not in without
