@@ -22,7 +22,8 @@ run: $(STAMP) ## run the default study on embedded data; ends with a verdict and
 	@$(BIN)/tiebreak run pooling --quick --out runs/pooling
 
 test: $(STAMP) ## run the tests (slow, GPU and browser checks have targets of their own)
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not gpu and not browser"
+	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
+		-m "not slow and not gpu and not browser"
 
 check: $(STAMP) ## lint and strict types
 	@$(BIN)/ruff check .
