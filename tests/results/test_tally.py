@@ -69,8 +69,9 @@ def test_a_setting_without_results_is_the_last_choice() -> None:
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "loss"])
-def test_a_setting_whose_validation_is_not_a_number_is_not_chosen(metric: str) -> None:
-    for first, second, expected in ((math.nan, 0.2, LOW), (0.2, math.nan, HIGH)):
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_a_setting_whose_validation_is_not_finite_is_not_chosen(metric: str, wrong: float) -> None:
+    for first, second, expected in ((wrong, 0.2, LOW), (0.2, wrong, HIGH)):
         book = full({0.1: (first, 0.9), 0.01: (second, 0.9)}, metric=metric)
         assert tally(book, metric=metric).chosen("pool") == expected
 

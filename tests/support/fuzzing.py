@@ -1,6 +1,6 @@
 """Good files with a few edits, for parsers: each must return, or raise a TiebreakError of one line, within memory.
 
-FUZZ is how many inputs each test makes (`make torture`: 100,000).
+FUZZ is how many inputs each test makes (`make torture`: 100,000), FUZZ_SECONDS how long it may take.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 import os
 import resource
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import psutil
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -21,6 +23,7 @@ from tiebreak.errors import TiebreakError
 
 MEMORY = 3 << 30  # beyond what the process has
 EXAMPLES = int(os.environ.get("FUZZ", "25"))
+SECONDS = float(os.environ.get("FUZZ_SECONDS", "inf"))
 
 Edits = Sequence[tuple[int, int, bytes]]  # where, how many bytes go, what comes instead
 
@@ -66,19 +69,22 @@ def limited_memory() -> Iterator[None]:
 
 
 _checked: Counter[str] = Counter()
+_begun: dict[str, float] = {}
 STEP = 100  # inputs between two lines of the log
 
 
 def check(read: Callable[[], object]) -> None:
     """Call a parser, which may raise a TiebreakError of one line and nothing else."""
+    test = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" (")[0]
     skip_when_late()
+    if time.monotonic() - _begun.setdefault(test, time.monotonic()) > SECONDS:
+        pytest.skip("FUZZ_SECONDS are over")
     problem = ""
     try:
         read()
     except TiebreakError as error:
         problem = str(error)
     assert "\n" not in problem
-    test = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" (")[0]
     _checked[test] += 1
     if _checked[test] % STEP == 0:
         count("inputs of parsers", STEP, test=test)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from support.small_study import network_of, one_run, one_thread, split_of, write
 from tiebreak import catalog
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.checkpoint_file import CHECKPOINTS
+from tiebreak.results.checkpoint_file import CHECKPOINTS, POSITION, RUN, _describe
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.train import checkpoint
 from tiebreak.train.loop import Loop
@@ -213,3 +214,17 @@ def test_frozen_parameters_are_neither_trained_nor_kept(tmp_path: Path, run: Run
     state = trained(run, network, tmp_path)
     assert torch.equal(frozen, before)
     assert len(state.params) == len(list(network.parameters())) - 1
+
+
+@pytest.mark.parametrize("position", [torch.tensor([1, 12, 3]), torch.tensor([1.0, 12.0], dtype=torch.float64)])
+def test_a_checkpoint_without_its_position_is_one_line(tmp_path: Path, run: Run, position: Tensor) -> None:
+    """A stranger's file, with the digest that belongs to it."""
+    state = begun(run, Normed().double())
+    record = checkpoint.save(tmp_path, run, state)
+    path = path_of(tmp_path, record)
+    stored = safetensors.torch.load(path.read_bytes())
+    content = safetensors.torch.save({**stored, POSITION: position}, {RUN: f"({run.identity})"})
+    path.write_bytes(content)
+    changed = dataclasses.replace(record, sha256=hashlib.sha256(content).hexdigest(), epoch=_describe(content)[1])
+    with pytest.raises(TiebreakError, match="epoch and steps"):
+        checkpoint.restore(tmp_path, changed, state)

@@ -39,7 +39,7 @@ HASHED = {
     2: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files"),
 }
 
-_NUMBERS = ("user_version", "application_id")
+_HEADER = ("user_version", "application_id")
 
 
 def row_hash(*parts: object) -> str:
@@ -53,9 +53,7 @@ def row_hash(*parts: object) -> str:
 
 def schema_of(path: Path, connection: sqlite3.Connection) -> int:
     """The version of a store, 0 for a new file. One of another program version is refused."""
-    version, application = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
-    )
+    version, application = _numbers(connection)
     if application == APPLICATION + SCHEMA_VERSION != APPLICATION + version:
         raise DamagedStoreError(f"{path}: damaged: its header has schema {version}, not {SCHEMA_VERSION}; {RECOVERY}")
     if version not in (0, *HASHED):
@@ -76,17 +74,9 @@ def check_tables(path: Path, connection: sqlite3.Connection, schema: int) -> Non
 
 def header_problem(connection: sqlite3.Connection) -> str:
     """What is wrong with the version numbers of a store that can be read."""
-    version, application = (
-        connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")
-    )
+    version, application = _numbers(connection)
     expected = APPLICATION + version if version >= 2 else 0
     return "" if application == expected else f"its application id is {application}, not {expected}"
-
-
-def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
-    """The version and the application id in the header."""
-    version, application = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _NUMBERS)
-    return version, application
 
 
 def create_tables(path: Path, connection: sqlite3.Connection) -> None:
@@ -103,3 +93,9 @@ def create_tables(path: Path, connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     connection.execute(f"PRAGMA user_version={SCHEMA_VERSION}")
     connection.execute(f"PRAGMA application_id={APPLICATION + SCHEMA_VERSION}")
+
+
+def _numbers(connection: sqlite3.Connection) -> tuple[int, int]:
+    """The version and the application id in the header."""
+    version, application = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _HEADER)
+    return version, application

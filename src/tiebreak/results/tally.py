@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -98,16 +97,16 @@ class Tally:
 
     def chosen(self, arm: str) -> dict[str, float]:
         """The setting with the fewest failed runs and, among those, the best mean on validation. The test set
-        plays no part. A setting without results, or whose mean is not a number, is the last choice."""
+        plays no part. A setting without results, or with one that is not finite, is the last choice."""
         if arm in self._chosen:
             return self._chosen[arm]
         metric, goal = f"val_{self.study.metric}", self.study.goal()
 
         def rank(setting: Mapping[str, float]) -> tuple[bool, int, float]:
             values = list(self.scores(arm, setting, metric).values())
-            mean = float(np.mean(values)) if values else math.nan
-            unknown = math.isnan(mean)
-            return unknown, self.failed(arm, setting), 0.0 if unknown else -mean if goal == "max" else mean
+            unknown = not values or not np.isfinite(values).all()
+            mean = 0.0 if unknown else float(np.mean(values))
+            return unknown, self.failed(arm, setting), -mean if goal == "max" else mean
 
         self._chosen[arm] = min(self.study.settings(), key=rank)
         return self._chosen[arm]

@@ -6,49 +6,51 @@ store then removes the log. Format and checksum: https://www.sqlite.org/fileform
 
 from __future__ import annotations
 
+import os
 import struct
 from pathlib import Path
+from typing import BinaryIO
 
 HEADER, FRAME = 32, 24  # bytes of the log's and of a frame's header
+PAGE = (512, 65536)  # bytes of a page: the smallest and the largest
 MASK = 0xFFFFFFFF
 
 
 def log_problem(log: Path) -> str:
     """Whether committed transactions of the log are lost, in one line that names it; empty if none are."""
-    if _intact(_read(log)) or _intact(_read(log)):  # twice: a running study may write to it
+    if _intact(log) or _intact(log):  # twice: a running study may write to it
         return ""
     return f"{log}: damaged: the transactions behind the damage are lost"
 
 
-def _read(log: Path) -> bytes:
+def _intact(log: Path) -> bool:
     try:
-        return log.read_bytes()
+        with log.open("rb") as file:
+            return _read(file)
     except FileNotFoundError:
-        return b""
+        return True
 
 
-def _intact(content: bytes) -> bool:
-    if len(content) < HEADER + FRAME:
+def _read(file: BinaryIO) -> bool:
+    """Whether every transaction in the log can be read. One frame is in memory at a time."""
+    header = file.read(HEADER)
+    if len(header) < HEADER or os.fstat(file.fileno()).st_size < HEADER + FRAME:
         return True  # no transaction
-    order = ">" if content[3] & 1 else "<"
-    size, salts = int.from_bytes(content[8:12], "big"), content[16:24]
-    sums = _checksum(content[:24], order, (0, 0))
-    if sums != struct.unpack(">II", content[24:32]) or size < 512:
+    order = ">" if header[3] & 1 else "<"
+    size, salts = int.from_bytes(header[8:12], "big"), header[16:24]
+    sums = _checksum(header[:24], order, (0, 0))
+    if sums != struct.unpack(">II", header[24:32]) or not PAGE[0] <= size <= PAGE[1]:
         return False
-    frames = range(HEADER, len(content) - FRAME - size + 1, FRAME + size)
-    for start in frames:
-        frame = content[start : start + FRAME + size]
-        if frame[8:16] != salts:
-            return not _commits(content, range(start, frames.stop, frames.step), salts)
-        sums = _checksum(frame[:8] + frame[FRAME:], order, sums)
-        if sums != struct.unpack(">II", frame[16:24]):
-            return not _commits(content, range(start, frames.stop, frames.step), salts)
+    valid = True
+    while len(frame := file.read(FRAME + size)) == FRAME + size:
+        if valid and frame[8:16] == salts:
+            sums = _checksum(frame[:8] + frame[FRAME:], order, sums)
+            valid = sums == struct.unpack(">II", frame[16:24])
+        else:
+            valid = False
+        if not valid and frame[8:16] == salts and any(frame[4:8]):
+            return False  # it ends a transaction of this log; frames of an earlier use have other salts
     return True
-
-
-def _commits(content: bytes, frames: range, salts: bytes) -> bool:
-    """Whether one of these frames ends a transaction of this log; frames of an earlier use have other salts."""
-    return any(content[at + 8 : at + 16] == salts and any(content[at + 4 : at + 8]) for at in frames)
 
 
 def _checksum(content: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
