@@ -14,7 +14,8 @@ from support.cli_fixtures import Tiebreak
 from support.damage import graph_study, run_here
 from tiebreak import api
 from tiebreak.cli.app import app
-from tiebreak.cli.use import best_arm, chosen_run, use
+from tiebreak.cli.run_choice import best_arm, chosen_run
+from tiebreak.cli.use import use
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
