@@ -8,7 +8,7 @@ from typing import Annotated, cast
 import typer
 
 from tiebreak.cli.data_commands import data_app
-from tiebreak.cli.folder_commands import list_studies
+from tiebreak.cli.folder_commands import list_studies, prune
 from tiebreak.cli.output import print_error, print_line
 from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
@@ -67,6 +67,20 @@ def _options(
 ) -> None: ...
 
 
-for command in (studies, plan, run, verdict, report, status, check, compare, use, cost, claims, new):
-    app.command()(command)
-app.command("list")(list_studies)
+for command in (
+    studies,
+    new,
+    plan,
+    run,
+    list_studies,
+    verdict,
+    report,
+    status,
+    check,
+    compare,
+    use,
+    prune,
+    cost,
+    claims,
+):
+    app.command("list" if command is list_studies else None)(command)

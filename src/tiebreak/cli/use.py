@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import catalog
-from tiebreak.api import Result, designs_are_code, open_result
+from tiebreak.api import designs_are_code, open_result
+from tiebreak.cli.run_choice import best_arm, chosen_run
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.files import inside
@@ -26,7 +27,6 @@ from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.reply import Reply
 from tiebreak.train import checkpoint
 from tiebreak.train.step import initial_state
-from tiebreak.verdict.sides import arm_scores, usable_scores
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,10 @@ def use(
     network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:
-        records = [record for record in resumable(run, store.checkpoints()) if record.epoch == run.epochs]
+        kept = store.checkpoints()
+    records = [record for record in resumable(run, kept) if record.epoch == run.epochs]
+    if not records and any(record.pruned for record in kept if record.trajectory == run.trajectory):
+        raise TiebreakError(f"{folder}: the checkpoint of {run.label} was removed by `tiebreak prune`; choose another")
     if not records:
         raise TiebreakError(f"{folder}: no checkpoint of {run.label}; `tiebreak run` makes it again")
     try:
@@ -95,32 +98,3 @@ def _check(how: Mapping[str, Scalar], task: str) -> None:
             check_option(spelled, value, known[spelled])
         except ValueError as error:
             raise TiebreakError(str(error)) from None
-
-
-def best_arm(result: Result, tally: Tally) -> str:
-    """The arm with the best mean on validation; the test set is for reporting, not for choosing."""
-    sign = 1 if result.study.goal() == "max" else -1
-    means = {}
-    for arm in result.study.arms:
-        scores = arm_scores(tally, arm.name, tally.chosen(arm.name), f"val_{result.study.metric}")
-        if scores:
-            means[arm.name] = sign * sum(scores.values()) / len(scores)
-    if not means:
-        raise TiebreakError(f"{result.folder}: no finished run with a finite score yet; `tiebreak run` trains them")
-    return max(means, key=lambda name: means[name])
-
-
-def chosen_run(result: Result, tally: Tally, arm: str, seed: int | None) -> Run:
-    """The arm's run at its chosen setting: that of `seed`, or the best on validation."""
-    setting = tally.chosen(arm)
-    scores = tally.scores(arm, setting, f"val_{result.study.metric}")
-    if not scores:
-        raise TiebreakError(f"{result.folder}: arm {arm!r} has no finished run yet; `tiebreak run` trains them")
-    if seed is not None and seed not in scores:
-        raise TiebreakError(
-            f"{result.folder}: arm {arm!r} has no finished run of seed {seed}; there are {sorted(scores)}"
-        )
-    sign = 1 if result.study.goal() == "max" else -1
-    comparable = usable_scores(scores) or scores
-    best = seed if seed is not None else max(comparable, key=lambda each: sign * comparable[each])
-    return result.plan.runs[result.plan.arm(arm).run(setting, best)]

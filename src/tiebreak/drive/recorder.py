@@ -40,7 +40,7 @@ def record(store: Store, folder: Path, message: Message) -> None:
             store.add_choice(message.choice)
         for state in superfluous:
             store.drop_checkpoint(state)
-    for state in superfluous:
+    for state in (each for each in superfluous if not each.pruned):
         checkpoint_path(folder, state).unlink(missing_ok=True)
 
 
@@ -66,5 +66,5 @@ def remove_unrecorded(folder: Path, kept: Iterable[CheckpointRecord]) -> None:
 def resumable(run: Run, kept: Iterable[CheckpointRecord]) -> tuple[CheckpointRecord, ...]:
     """The checkpoints that the run can continue from, furthest first: its own, or those of a shorter run."""
     trajectory = run.trajectory
-    usable = [each for each in kept if each.trajectory == trajectory and each.epoch <= run.epochs]
+    usable = [each for each in kept if each.trajectory == trajectory and each.epoch <= run.epochs and not each.pruned]
     return tuple(sorted(usable, key=lambda each: -each.epoch))

@@ -98,6 +98,7 @@ class Driver:
         runs = missing(self._plan, self._store)
         remove_unrecorded(self._folder, self._store.checkpoints())
         self._read_checkpoints()
+        self._report_pruned(runs)
         groups = cohorts(runs)
         failed = self._measure(groups)
         ended = {message.record.identity for message in failed}
@@ -212,6 +213,17 @@ class Driver:
 
     def _resumable(self, run: Run) -> tuple[CheckpointRecord, ...]:
         return resumable(run, self._states.get(run.trajectory, []))
+
+    def _report_pruned(self, runs: Sequence[Run]) -> None:
+        """Say which of the runs could have been continued, had their checkpoints not been pruned."""
+        lost = [
+            run
+            for run in runs
+            if not self._resumable(run) and any(state.pruned for state in self._states.get(run.trajectory, ()))
+        ]
+        if lost:
+            what = f"{number_of(len(lost), 'run')} cannot be continued, since `tiebreak prune` removed the checkpoints"
+            self._listen(Note(text=f"{what}: trained from the beginning"))
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Have the jobs done; store and report what the workers send."""

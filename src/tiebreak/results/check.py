@@ -57,7 +57,10 @@ def check(folder: Path) -> Checked:
                 if run.identity in plan.runs:
                     line = f"no checkpoint of epoch {run.epoch} of {plan.runs[run.identity].label} is recorded"
                     problems.append(f"{store.path}: {line}; `tiebreak run` makes it again")
-        states = store.checkpoints()
+        recorded = store.checkpoints()
+        states = [record for record in recorded if not record.pruned]
+        if pruned := len(recorded) - len(states):
+            notes.append(f"{folder}: {number_of(pruned, 'checkpoint')} removed by `tiebreak prune`, as recorded")
         problems += [line for record in states if (line := _checkpoint_problem(store, folder, record))]
         rows = store.rows()
     without = [name for name in FILES if name not in named and (folder / name).is_file()]

@@ -149,7 +149,7 @@ def _rebuild(folder: Path, aside: Aside, problem: str) -> str:
 
 def _heal_checkpoints(store: Store, folder: Path, aside: Aside) -> list[str]:
     """Set damaged checkpoints aside; a run that is not finished continues from the one before."""
-    records = store.checkpoints()
+    records = [record for record in store.checkpoints() if not record.pruned]
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter
         problems = list(pool.map(lambda record: checkpoint_problem(folder, record), records))
     lines = []

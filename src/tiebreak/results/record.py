@@ -63,8 +63,13 @@ class CheckpointRecord:
     identity: str
     trajectory: str
     epoch: int
-    file: str
+    file: str  # empty: pruned
     sha256: str
+
+    @property
+    def pruned(self) -> bool:
+        """Whether `tiebreak prune` has removed the file."""
+        return not self.file
 
 
 @dataclass(frozen=True, kw_only=True)
