@@ -56,6 +56,18 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def open_in_browser(page: Path) -> bool:
+    """Show a page in the user's browser; False where there is none, such as on a server."""
+    import webbrowser
+
+    if sys.platform.startswith("linux") and not any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))):
+        return False  # a text browser would take over the terminal
+    try:
+        return webbrowser.open(page.resolve().as_uri())
+    except webbrowser.Error:
+        return False
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """No search for reference cycles for a while.

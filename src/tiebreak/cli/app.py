@@ -10,7 +10,8 @@ import typer
 from tiebreak.cli.data_commands import data_app
 from tiebreak.cli.folder_commands import list_studies
 from tiebreak.cli.output import print_error, print_line
-from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
+from tiebreak.cli.plain_flags import Command, Group
+from tiebreak.cli.results_commands import check, compare, open_report, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import claims, cost
@@ -18,6 +19,7 @@ from tiebreak.errors import TiebreakError
 
 app = typer.Typer(
     name="tiebreak",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -68,5 +70,6 @@ def _options(
 
 
 for command in (studies, plan, run, verdict, report, status, check, compare, use, cost, claims, new):
-    app.command()(command)
-app.command("list")(list_studies)
+    app.command(cls=Command)(command)
+app.command("list", cls=Command)(list_studies)
+app.command("open", cls=Command)(open_report)

@@ -11,6 +11,7 @@ import typer
 
 from tiebreak.cli.data_commands import DataDirOption
 from tiebreak.cli.output import print_error
+from tiebreak.errors import TiebreakError
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -27,6 +28,10 @@ DataOption = Annotated[
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
+GridOption = Annotated[
+    list[str] | None,
+    typer.Option("--grid", metavar="NAME=V,V", help="Values to tune over instead of the study's, as lr=0.1,0.03."),
+]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
 ]
@@ -57,7 +62,9 @@ class Precision(StrEnum):
     tf32 = "tf32"
 
 
-def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
+def _study(
+    name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None, grid: list[str] | None
+) -> Study:
     from tiebreak.results.manifest import STUDY_FILE, require_folder_file
     from tiebreak.study.schema import Study
 
@@ -65,7 +72,16 @@ def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: 
         require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
     study = study.quickened() if quick else study
-    return study.changed(data=data, seeds=seeds, epochs=epochs)
+    return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(_grid_values, grid or ())))
+
+
+def _grid_values(text: str) -> tuple[str, tuple[float, ...]]:
+    """`lr=0.1,0.03` as a name and its values."""
+    name, _, values = text.partition("=")
+    try:
+        return name.strip(), tuple(float(value) for value in values.split(","))
+    except ValueError:
+        raise TiebreakError(f"--grid {text}: should be a name and numbers, such as lr=0.1,0.03,0.01") from None
 
 
 def plan(
@@ -74,6 +90,7 @@ def plan(
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
+    grid: GridOption = None,
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
@@ -86,7 +103,7 @@ def plan(
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    chosen = _study(study, quick, data, seeds, epochs)
+    chosen = _study(study, quick, data, seeds, epochs, grid)
     planned = make_plan(chosen, data_dir)
     processes = Machine(device=device, workers=workers).processes()
     predicted = predict(planned, data_dir, processes)
@@ -114,6 +131,7 @@ def run(
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
+    grid: GridOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
     ] = None,
@@ -148,7 +166,7 @@ def run(
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    chosen = _study(study, quick, data, seeds, epochs)
+    chosen = _study(study, quick, data, seeds, epochs, grid)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
