@@ -62,7 +62,9 @@ def test_the_collector_is_paused_and_goes_on() -> None:
     assert gc.isenabled()
 
 
-def test_a_page_is_opened_where_there_is_a_browser(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_page_is_opened_where_there_is_a_browser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     opened: list[str] = []
 
     def show(address: str) -> bool:
@@ -71,10 +73,12 @@ def test_a_page_is_opened_where_there_is_a_browser(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(webbrowser, "open", show)
     monkeypatch.setenv("BROWSER", "firefox")
-    assert open_in_browser(tmp_path / "report.html")
+    open_in_browser(tmp_path / "report.html")
     assert opened == [(tmp_path / "report.html").as_uri()]
+    assert capsys.readouterr().out == ""
     for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert not open_in_browser(tmp_path / "report.html")
+    open_in_browser(tmp_path / "report.html")
     assert len(opened) == 1
+    assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"

@@ -31,7 +31,7 @@ from tiebreak.results.manifest import (
 )
 from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.record import Records
-from tiebreak.results.score_rows import Row, score_rows
+from tiebreak.results.score_rows import Row, score_rows, to_frame
 from tiebreak.results.seal import seal
 from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_study
@@ -39,7 +39,6 @@ from tiebreak.results.tally import Tally
 from tiebreak.study import parsing
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused, open_in_browser
-from tiebreak.text import printable
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
@@ -66,18 +65,11 @@ class Result:
 
     def frame(self) -> Any:
         """The same as a pandas DataFrame, a line for each run."""
-        try:
-            import pandas  # type: ignore[import-untyped,unused-ignore]
-        except ImportError:
-            raise TiebreakError(
-                "result.frame() needs pandas: `pip install pandas`; result.rows has the same without it"
-            ) from None
-        return pandas.DataFrame(self.rows)
+        return to_frame(self.rows)
 
     def open(self) -> Path:
-        """Open the report in the browser; where there is none, print its path."""
-        if not open_in_browser(self.report):
-            print(printable(self.report))
+        """Open the report in the browser; where there is none, its path is printed."""
+        open_in_browser(self.report)
         return self.report
 
     def _repr_html_(self) -> str:

@@ -65,8 +65,7 @@ def open_report(folder: FolderArgument) -> None:
     page = folder / HTML_FILE
     if not page.is_file():
         raise TiebreakError(f"{folder}: no {HTML_FILE}; `tiebreak report {folder}` writes it from the records")
-    if not open_in_browser(page):
-        print_line(page.resolve())
+    open_in_browser(page)
 
 
 def status(folder: FolderArgument) -> None:

@@ -11,7 +11,6 @@ import typer
 
 from tiebreak.cli.data_commands import DataDirOption
 from tiebreak.cli.output import print_error
-from tiebreak.errors import TiebreakError
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -29,8 +28,7 @@ DataOption = Annotated[
 SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
 GridOption = Annotated[
-    list[str] | None,
-    typer.Option("--grid", metavar="NAME=V,V", help="Values to tune over instead of the study's, as lr=0.1,0.03."),
+    list[str] | None, typer.Option("--grid", metavar="NAME=V,V", help="Values to tune over, such as lr=0.1,0.03.")
 ]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
@@ -66,22 +64,14 @@ def _study(
     name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None, grid: list[str] | None
 ) -> Study:
     from tiebreak.results.manifest import STUDY_FILE, require_folder_file
+    from tiebreak.study.parsing import grid_values
     from tiebreak.study.schema import Study
 
     if Path(name).name == STUDY_FILE:
         require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
     study = study.quickened() if quick else study
-    return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(_grid_values, grid or ())))
-
-
-def _grid_values(text: str) -> tuple[str, tuple[float, ...]]:
-    """`lr=0.1,0.03` as a name and its values."""
-    name, _, values = text.partition("=")
-    try:
-        return name.strip(), tuple(float(value) for value in values.split(","))
-    except ValueError:
-        raise TiebreakError(f"--grid {text}: should be a name and numbers, such as lr=0.1,0.03,0.01") from None
+    return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(grid_values, grid or ())))
 
 
 def plan(

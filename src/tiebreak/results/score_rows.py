@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tiebreak.errors import TiebreakError
 from tiebreak.results.tally import Tally
 from tiebreak.study import registry
 
@@ -26,3 +29,14 @@ def score_rows(tally: Tally) -> list[Row]:
                 row |= {"status": tally.status(arm.name, setting, seed), "chosen": dict(setting) == chosen}
                 rows.append(row | {name: scores.get(seed) for name, scores in found.items()})
     return rows
+
+
+def to_frame(rows: list[Row]) -> Any:
+    """The rows as a pandas DataFrame."""
+    try:
+        import pandas  # type: ignore[import-untyped,unused-ignore]
+    except ImportError:
+        raise TiebreakError(
+            "result.frame() needs pandas: `pip install pandas`; result.rows has the same without it"
+        ) from None
+    return pandas.DataFrame(rows)

@@ -11,6 +11,7 @@ import pytest
 from support import sample_exhibits, sample_findings, sample_report
 from support.sample_study import sample_study
 from support.written import Outline, page, text
+from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import comparisons, document, view
 from tiebreak.verdict.decide import make_verdict
 
