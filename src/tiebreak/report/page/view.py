@@ -131,7 +131,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     }
     there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
     headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
-    if not evidence.study.grid:
+    if len(evidence.study.settings()) == 1:
         headings["settings"] = "Validation scores"
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
