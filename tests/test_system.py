@@ -3,13 +3,14 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import webbrowser
 from pathlib import Path
 
 import psutil
 import pytest
 
 import tiebreak
-from tiebreak.system import collector_paused, cores, free_memory, python, total_memory
+from tiebreak.system import collector_paused, cores, free_memory, open_in_browser, python, total_memory
 
 
 def test_files_in_the_current_folder_do_not_take_the_place_of_libraries(
@@ -59,3 +60,25 @@ def test_the_collector_is_paused_and_goes_on() -> None:
             pass
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_a_page_is_opened_where_there_is_a_browser(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened: list[str] = []
+
+    def show(address: str) -> bool:
+        opened.append(address)
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", show)
+    monkeypatch.setenv("BROWSER", "firefox")
+    open_in_browser(tmp_path / "report.html")
+    assert opened == [(tmp_path / "report.html").as_uri()]
+    assert capsys.readouterr().out == ""
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    open_in_browser(tmp_path / "report.html")
+    assert len(opened) == 1
+    assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from tiebreak.text import printable
+
 
 def cores() -> int:
     """The number of CPU cores that this process may use."""
@@ -54,6 +56,20 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def open_in_browser(page: Path) -> None:
+    """Show a page in the user's browser; where there is none, such as on a server, print its path."""
+    import webbrowser
+
+    # without a screen, a text browser would take over the terminal
+    screen = not sys.platform.startswith("linux") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
+    try:
+        opened = screen and webbrowser.open(page.resolve().as_uri())
+    except webbrowser.Error:
+        opened = False
+    if not opened:
+        print(printable(page.resolve()))
 
 
 @contextmanager

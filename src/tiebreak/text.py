@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 
 LINE = 500  # characters of a message at most
@@ -15,6 +16,20 @@ def number_of(many: int, one: str, more: str | None = None) -> str:
     ('1 seed', '3 seeds')
     """
     return f"{many:,} {one if many == 1 else more or one + 's'}"
+
+
+def rounded(value: float, digits: int = 2) -> str:
+    """A number with so many significant digits as people write it: never with an exponent.
+
+    >>> rounded(150.3), rounded(12_345, 3), rounded(5.96), rounded(0.0521)
+    ('150', '12,300', '6', '0.052')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    short = float(f"{value:.{digits}g}")
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(short)))) if short else 0
+    text = f"{short:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def listed(items: Sequence[str]) -> str:

@@ -79,7 +79,7 @@ def test_a_run_from_start_to_end_is_two_plain_lines() -> None:
         watch.on_message(epoch(2, "a"))
         watch.on_message(ended("a"))
     first, last = screen.lines()
-    assert first == "training 1 run, 1 at a time"
+    assert first == "training 1 run"
     assert re.fullmatch(r"100 %: 2 of 2 epochs, 1 of 1 run done, .* in all", last)
 
 

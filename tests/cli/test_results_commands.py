@@ -11,7 +11,7 @@ import pytest
 from support.cli_fixtures import Finished, Tiebreak, one_line
 
 
-@pytest.mark.parametrize("command", ["verdict", "report", "status", "check"])
+@pytest.mark.parametrize("command", ["verdict", "report", "open", "status", "check"])
 def test_a_folder_without_results_is_one_line(command: str, tiebreak: Tiebreak, tmp_path: Path) -> None:
     for place in (tmp_path, tmp_path / "gone"):
         done = tiebreak(command, place)
@@ -49,6 +49,15 @@ def test_a_report_is_written_anew(folder: Path, tiebreak: Tiebreak) -> None:
     assert (done.code, done.out) == (0, f"{folder / 'report.html'}\n")
     assert "Undecided between pool and strided" in (folder / "report.md").read_text()
     assert (folder / "verdict.json").is_file()
+
+
+def test_without_a_browser_the_path_of_the_report_is_printed(
+    finished: Finished, tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    done = tiebreak("open", finished.folder)
+    assert (done.code, done.out) == (0, f"{finished.folder.resolve() / 'report.html'}\n")
 
 
 def test_a_whole_folder_passes_the_check(finished: Finished, tiebreak: Tiebreak) -> None:

@@ -117,6 +117,10 @@ def test_outcomes_and_metrics() -> None:
     assert metrics["loss"] == pytest.approx(float(F.cross_entropy(logits, split["labels"])))
     assert set(metrics) == set(registry.TASKS["classify"].metrics)
     assert kept["prediction"].tolist() == outcomes["prediction"].tolist() == [0, 1, 0]
+    assert kept["label"].tolist() == [0, 1, 1]
+    assert outcomes["confidence"].tolist() == pytest.approx(F.softmax(logits, dim=1).amax(dim=1).tolist())
+    assert metrics["balanced_accuracy"] == pytest.approx((1 + 1 / 2) / 2)
+    assert metrics["macro_f1"] == pytest.approx(2 / 3)
 
 
 def test_disturbed_is_the_mean_over_the_six_moves() -> None:

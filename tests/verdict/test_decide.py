@@ -529,7 +529,7 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
     extras = {
         "": "answer protocol margin seeds planned finished warnings",
         "metric": "",
-        "designs": "design missing",
+        "designs": "design missing at_edge",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence",
         "reported": "seeds",
         "claims": "text source leans why",

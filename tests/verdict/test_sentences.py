@@ -132,5 +132,5 @@ def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> 
     assert "arm-three" not in found
     hint = claim_reason(study, claim, items, hint=True)
     assert hint.endswith(found)
-    for word in ("hint", "octmnist", "as-reported", "15 epochs", study.data):
+    for word in ("The claim is about", "octmnist", "as-reported", "15 epochs", study.data):
         assert word in hint

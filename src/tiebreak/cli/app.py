@@ -10,7 +10,8 @@ import typer
 from tiebreak.cli.data_commands import data_app
 from tiebreak.cli.folder_commands import list_studies, prune
 from tiebreak.cli.output import print_error, print_line
-from tiebreak.cli.results_commands import check, compare, report, status, use, verdict
+from tiebreak.cli.plain_flags import Command, Group
+from tiebreak.cli.results_commands import check, compare, open_report, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import claims, cost
@@ -18,6 +19,7 @@ from tiebreak.errors import TiebreakError
 
 app = typer.Typer(
     name="tiebreak",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",
@@ -67,6 +69,7 @@ def _options(
 ) -> None: ...
 
 
+NAMES: dict[object, str] = {list_studies: "list", open_report: "open"}  # where the function's name would hide a builtin
 for command in (
     studies,
     new,
@@ -75,6 +78,7 @@ for command in (
     list_studies,
     verdict,
     report,
+    open_report,
     status,
     check,
     compare,
@@ -83,4 +87,4 @@ for command in (
     cost,
     claims,
 ):
-    app.command("list" if command is list_studies else None)(command)
+    app.command(NAMES.get(command), cls=Command)(command)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.output import print_line
+from tiebreak.cli.plain_flags import Command
 from tiebreak.errors import TiebreakError, nearest
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def _print_lines(lines: Iterable[str]) -> None:
         print_line(line)
 
 
-@data_app.command("list")
+@data_app.command("list", cls=Command)
 def data_list(data_dir: DataDirOption = None) -> None:
     """List the data sets: what they are, their licence, and where their files are on this machine."""
     from tiebreak.data import families, fetch
@@ -50,7 +51,7 @@ def data_list(data_dir: DataDirOption = None) -> None:
     listings.print_data(_console(), rows)
 
 
-@data_app.command("fetch")
+@data_app.command("fetch", cls=Command)
 def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list`.")]) -> None:
     """Download a data set into the cache. The only command that uses the network."""
     from tiebreak.data import fetch
@@ -67,7 +68,7 @@ def data_fetch(name: Annotated[str, typer.Argument(help="See `tiebreak data list
     print_line(f"{name}: in {folder}, checksums as published")
 
 
-@data_app.command("check")
+@data_app.command("check", cls=Command)
 def data_check(
     name: Annotated[str, typer.Argument(help="See `tiebreak data list`; or the path of your own data.")],
     task: Annotated[

@@ -138,9 +138,10 @@ class ProgressListener:
 def _headline(started: TrainingStarted) -> str:
     count = len(started.runs)
     fused = sum(run.strategy == "fused" for run in started.runs.values())
-    stored = f" ({started.stored} are stored)" if started.stored else ""
+    stored = f" ({started.stored} {'is' if started.stored == 1 else 'are'} stored)" if started.stored else ""
     text = f"training {number_of(count, 'run')}{stored}"
     if not fused:
-        return f"{text}, {started.workers} at a time"
+        at_once = min(started.workers, count)
+        return f"{text}, {at_once} at a time" if at_once > 1 else f"{text}, one after the other" if count > 1 else text
     how = "fused" if fused == count else f"{fused} of them fused"
-    return f"{text}, {how}, in {number_of(started.workers, 'process', 'processes')}"
+    return f"{text}, {how}, in {number_of(max(1, started.workers), 'process', 'processes')}"

@@ -57,6 +57,17 @@ def report(
         print_line(document.write_report(out, result.study, result.plan, result.records, result.verdict))
 
 
+def open_report(folder: FolderArgument) -> None:
+    """Open the report of a results folder in the browser; where there is none, print its path."""
+    from tiebreak.report.page.document import HTML_FILE
+    from tiebreak.system import open_in_browser
+
+    page = folder / HTML_FILE
+    if not page.is_file():
+        raise TiebreakError(f"{folder}: no {HTML_FILE}; `tiebreak report {folder}` writes it from the records")
+    open_in_browser(page)
+
+
 def status(folder: FolderArgument) -> None:
     """Show which runs are done, diverged, failed or missing. Safe to use during a run."""
     from tiebreak.report.terminal.safe_console import SafeConsole

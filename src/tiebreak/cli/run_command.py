@@ -27,6 +27,9 @@ DataOption = Annotated[
 ]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
+GridOption = Annotated[
+    list[str] | None, typer.Option("--grid", metavar="NAME=V,V", help="Values to tune over, such as lr=0.1,0.03.")
+]
 WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
 ]
@@ -57,15 +60,18 @@ class Precision(StrEnum):
     tf32 = "tf32"
 
 
-def _study(name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None) -> Study:
+def _study(
+    name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None, grid: list[str] | None
+) -> Study:
     from tiebreak.results.manifest import STUDY_FILE, require_folder_file
+    from tiebreak.study.parsing import grid_values
     from tiebreak.study.schema import Study
 
     if Path(name).name == STUDY_FILE:
         require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
     study = study.quickened() if quick else study
-    return study.changed(data=data, seeds=seeds, epochs=epochs)
+    return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(grid_values, grid or ())))
 
 
 def plan(
@@ -74,6 +80,7 @@ def plan(
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
+    grid: GridOption = None,
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
@@ -86,7 +93,7 @@ def plan(
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    chosen = _study(study, quick, data, seeds, epochs)
+    chosen = _study(study, quick, data, seeds, epochs, grid)
     planned = make_plan(chosen, data_dir)
     processes = Machine(device=device, workers=workers).processes()
     predicted = predict(planned, data_dir, processes)
@@ -114,6 +121,7 @@ def run(
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
     epochs: EpochsOption = None,
+    grid: GridOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
     ] = None,
@@ -148,7 +156,7 @@ def run(
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    chosen = _study(study, quick, data, seeds, epochs)
+    chosen = _study(study, quick, data, seeds, epochs, grid)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value

@@ -9,6 +9,7 @@ from typing import Literal
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
+from tiebreak.text import rounded
 
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
@@ -59,7 +60,7 @@ def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) ->
     what = f"{name}: {runs} run{'s' if runs > 1 else ''}"
     if choice.fused_ms is None:
         return f"{what} one after the other{f': {choice.reason}' if choice.reason else ''}"
-    times = f"({choice.fused_ms:.2g} ms a step and run, {choice.loop_ms:.2g} in a loop)"
+    times = f"({rounded(choice.fused_ms)} ms a step and run, {rounded(choice.loop_ms)} ms in a loop)"
     if strategy == "fused":
         return f"{what} fused, {choice.loop_ms / choice.fused_ms:.1f} times as fast as one after the other {times}"
     return f"{what} one after the other: {choice.reason or 'fused is not faster'} {times}"

@@ -19,6 +19,7 @@ from tiebreak.study.registry import Scalar, is_path
 from tiebreak.study.schema import Optimiser, Strict, setting_label
 
 PLAN_FILE = "plan.json"
+RAN_CODE = "is code and was run with your rights"  # ends the warning about a user's designs
 COHORT_VARIES = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what differs within a cohort
 
 

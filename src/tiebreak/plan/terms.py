@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tiebreak.plan.resolve import comparison_count, hypers, task_options
-from tiebreak.plan.runs import PlannedArm, Term
+from tiebreak.plan.runs import RAN_CODE, PlannedArm, Term
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of
@@ -70,7 +70,7 @@ def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
 
     found = []
     if study.designs_from is not None:
-        found.append(f"{study.designs_from} is code and was run with your rights")
+        found.append(f"{study.designs_from} {RAN_CODE}")
     count = comparison_count(study)
     if study.seeds < least_seeds(count):
         found.append(

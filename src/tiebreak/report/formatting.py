@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tiebreak.text import listed
+from tiebreak.text import listed, rounded
 from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ClaimResult, ComparisonResult
 from tiebreak.verdict.sentences import Number
@@ -123,7 +123,7 @@ def flops(number: int | None) -> str:
         return "unknown"
     for size, unit in ((1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1e3, "kFLOP")):
         if number >= size:
-            return f"{number / size:.3g} {unit}"
+            return f"{rounded(number / size, 3)} {unit}"
     return f"{number} FLOP"
 
 
@@ -143,11 +143,13 @@ def size(number: int) -> str:
 def duration(seconds: float | None) -> str:
     """A time in the two largest units.
 
-    >>> duration(3.21), duration(252), duration(7500)
-    ('3.2 s', '4 min 12 s', '2 h 5 min')
+    >>> duration(0.0523), duration(3.21), duration(252), duration(7500)
+    ('52 ms', '3.2 s', '4 min 12 s', '2 h 5 min')
     """
     if seconds is None or not math.isfinite(seconds):
         return MISSING
+    if 0 < seconds < 0.0995:
+        return f"{rounded(1000 * seconds)} ms"
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -189,7 +191,7 @@ def outcome(item: ComparisonResult, names: tuple[str, str] | None = None) -> str
     return {
         "a": f"{a} is better",
         "b": f"{b} is better",
-        "same": f"same within ±{item.margin:g}",
+        "same": f"{a} and {b} are the same within ±{item.margin:g}",
         "undecided": "undecided",
     }[item.verdict]
 
@@ -228,7 +230,7 @@ def claim_outcome(item: ClaimResult) -> str:
     return {
         "holds": "hint: it seems to hold",
         "fails": "hint: it seems to fail",
-        "undecided": "hint: undecided here as well",
+        "undecided": "hint: these runs do not decide it",
         None: "hint: no result yet",
     }[item.leans]
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from tiebreak.plan.runs import Plan, cohort_names, cohorts
 from tiebreak.results.record import Choice, RunRecord, TrainingState
-from tiebreak.text import number_of
+from tiebreak.text import number_of, rounded
 
 SPEED = ("strategy", "runs", "ms_per_step")  # of a run's provenance: reported by cohort, not by value
 
@@ -42,13 +42,13 @@ def _trained(strategy: str, records: list[RunRecord], choice: Choice | None) -> 
     if strategy == "fused":
         low, high = min(at_once), max(at_once)
         some = number_of(high, "run") if low == high else f"{low} to {high} runs"
-        other = f"; in a loop, timed alone, {choice.loop_ms:.2g} ms" if choice is not None else ""
-        return f"fused, {some} at once, {speed:.2g} ms a step and run{other}"
+        other = f"; in a loop, timed alone, {rounded(choice.loop_ms)} ms" if choice is not None else ""
+        return f"fused, {some} at once, {rounded(speed)} ms a step and run{other}"
     if choice is not None and choice.reason:
         other = f"; cannot be fused: {choice.reason}"
     else:
-        other = f"; fused {choice.fused_ms:.2g} ms" if choice is not None and choice.fused_ms else ""
-    return f"one after the other, {speed:.2g} ms a step{other}"
+        other = f"; fused {rounded(choice.fused_ms)} ms" if choice is not None and choice.fused_ms else ""
+    return f"one after the other, {rounded(speed)} ms a step{other}"
 
 
 def _measured(choice: Choice) -> str:
@@ -56,4 +56,4 @@ def _measured(choice: Choice) -> str:
     if choice.fused_ms is None:
         return f"one after the other{f': cannot be fused: {choice.reason}' if choice.reason else ''}"
     how = "fused" if choice.strategy == "fused" else "one after the other"
-    return f"{how} (timed: fused {choice.fused_ms:.2g} ms a step and run, in a loop {choice.loop_ms:.2g} ms)"
+    return f"{how} (timed: fused {rounded(choice.fused_ms)} ms a step and run, in a loop {rounded(choice.loop_ms)} ms)"

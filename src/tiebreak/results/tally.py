@@ -48,6 +48,18 @@ class Tally:
                 found[seed] = value
         return found
 
+    def known_scores(self, arm: str, setting: Setting, metric: str) -> Scores:
+        """The same without the runs that did not record this metric, such as those of an older version."""
+        found = {}
+        for seed, identity in self.runs(arm, setting):
+            try:
+                value = self._score(arm, identity, metric)
+            except KeyError:
+                continue
+            if value is not None:
+                found[seed] = value
+        return found
+
     def _score(self, arm: str, identity: str, metric: str) -> float | None:
         record = self.records.runs.get(identity)
         if record is None or record.status != "done":

@@ -140,3 +140,16 @@ def _not_value(value: Any) -> str:
 def to_toml(model: BaseModel) -> str:
     """The resolved study file: every default written out. Keys that are None are omitted, since TOML has no null."""
     return tomli_w.dumps(model.model_dump(mode="json", exclude_none=True))
+
+
+def grid_values(text: str) -> tuple[str, tuple[float, ...]]:
+    """The values of a hyper-parameter as `--grid` takes them.
+
+    >>> grid_values("lr=0.1,0.03")
+    ('lr', (0.1, 0.03))
+    """
+    name, _, values = text.partition("=")
+    try:
+        return name.strip(), tuple(float(value) for value in values.split(","))
+    except ValueError:
+        raise TiebreakError(f"--grid {text}: should be a name and numbers, such as lr=0.1,0.03,0.01") from None

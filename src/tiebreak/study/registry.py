@@ -39,6 +39,7 @@ __all__ = [
     "Scalar",
     "TaskEntry",
     "is_path",
+    "metric_label",
 ]
 
 HYPERS: Mapping[str, Hyper] = {
@@ -60,3 +61,13 @@ def is_path(name: str) -> bool:
     [False, True, True, True]
     """
     return "/" in name or "\\" in name or name.endswith(".npz") or name in (".", "..")
+
+
+def metric_label(metric: str) -> str:
+    """A metric's name for readers.
+
+    >>> metric_label("cer"), metric_label("balanced_accuracy")
+    ('character error rate', 'balanced accuracy')
+    """
+    labels = (task.metrics[metric].label for task in TASKS.values() if metric in task.metrics)
+    return next((label for label in labels if label), metric.replace("_", " "))

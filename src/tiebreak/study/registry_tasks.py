@@ -12,7 +12,15 @@ TASKS: Mapping[str, TaskEntry] = {
     "classify": TaskEntry(
         family="classifier",
         line="image classification, negative log likelihood",
-        metrics={"accuracy": MetricEntry(goal="max"), "loss": MetricEntry(goal="min")},
+        metrics={
+            "accuracy": MetricEntry(goal="max"),
+            "loss": MetricEntry(goal="min"),
+            "balanced_accuracy": MetricEntry(
+                goal="max", functional="ratio", of="accuracy", weight="weight_class", detail=True
+            ),
+            "macro_f1": MetricEntry(goal="max", label="macro F1", detail=True),
+            "calibration_error": MetricEntry(goal="min", detail=True),
+        },
         options={
             "divisor": Option(default=255, choices=(255, 256), line="pixels are divided by this"),
             "test_images": Option(
@@ -47,8 +55,10 @@ TASKS: Mapping[str, TaskEntry] = {
         line="character-level translation, cross-entropy; error rates of the decoded text",
         metrics={
             "error": MetricEntry(goal="min"),
-            "cer": MetricEntry(goal="min", functional="ratio", of="error", weight="weight_characters"),
-            "exact": MetricEntry(goal="max"),
+            "cer": MetricEntry(
+                goal="min", functional="ratio", of="error", weight="weight_characters", label="character error rate"
+            ),
+            "exact": MetricEntry(goal="max", label="exact matches"),
             "loss": MetricEntry(goal="min", functional="ratio", weight="weight_symbols"),
         },
         options={
@@ -142,11 +152,13 @@ TASKS: Mapping[str, TaskEntry] = {
         line="character-level speech recognition, cross-entropy; similarities and error rates of the decoded text",
         metrics={
             "loss": MetricEntry(goal="min", functional="ratio", weight="weight_symbols"),
-            "jaccard": MetricEntry(goal="max"),
-            "cosine": MetricEntry(goal="max"),
-            "dl": MetricEntry(goal="max"),
-            "cer": MetricEntry(goal="min", functional="ratio", weight="weight_characters"),
-            "wer": MetricEntry(goal="min", functional="ratio", weight="weight_words"),
+            "jaccard": MetricEntry(goal="max", label="Jaccard similarity"),
+            "cosine": MetricEntry(goal="max", label="cosine similarity"),
+            "dl": MetricEntry(goal="max", label="Damerau–Levenshtein"),
+            "cer": MetricEntry(
+                goal="min", functional="ratio", weight="weight_characters", label="character error rate"
+            ),
+            "wer": MetricEntry(goal="min", functional="ratio", weight="weight_words", label="word error rate"),
         },
         options={
             "filters": Option(

@@ -52,6 +52,8 @@ class MetricEntry:
     functional: Functional = "mean"
     of: str = ""  # empty: the outcome with the name of the metric
     weight: str = ""  # of a ratio, such as weight_tokens
+    label: str = ""  # for readers; empty: the name of the metric
+    detail: bool = False  # in the report's table of metrics, but no curve of its own unless the study is about it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -238,8 +238,15 @@ class Study(Strict):
         """The number of epochs that the arm is trained for."""
         return arm.epochs_times * self.budget.epochs
 
-    def changed(self, *, data: str | None = None, seeds: int | None = None, epochs: int | None = None) -> Study:
-        """The same study with another data set, number of seeds or number of epochs, checked again.
+    def changed(
+        self,
+        *,
+        data: str | None = None,
+        seeds: int | None = None,
+        epochs: int | None = None,
+        grid: Mapping[str, tuple[float, ...]] | None = None,
+    ) -> Study:
+        """The same study with another data set, number of seeds or of epochs, or other values of the grid, checked.
 
         A protocol that does not apply to the new data is replaced by `audited`.
         """
@@ -248,7 +255,8 @@ class Study(Strict):
         if data is not None and registry.is_path(data) and Path(data).expanduser().exists():
             data = str(Path(data).expanduser().resolve())  # the study may be read again from another folder
         protocol = "audited" if data is not None and made_for and data not in made_for else self.protocol
-        changes = {"data": data, "seeds": seeds, "budget": budget, "protocol": protocol}
+        changes: dict[str, Any] = {"data": data, "seeds": seeds, "budget": budget, "protocol": protocol}
+        changes |= {"grid": {**self.grid, **grid}} if grid else {}
         return self._replace({key: value for key, value in changes.items() if value is not None})
 
     def quickened(self) -> Study:

@@ -25,6 +25,7 @@ from tiebreak.study.schema import (
 )
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
 from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
 
@@ -207,6 +208,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         low=ranges.cut(estimate.low, ranges.range_of(tally.study.metric)),
         high=ranges.cut(estimate.high, ranges.range_of(tally.study.metric)),
         train_seconds=tally.train_seconds(name, setting),
+        at_edge=edges(tally, name),
     )
 
 

@@ -25,6 +25,15 @@ class Metric(Strict):
     split: str = "test"
 
 
+class Edge(Strict):
+    """A hyper-parameter whose chosen value is the smallest or the largest of the grid: it may be under-tuned."""
+
+    name: str
+    value: float
+    end: Literal["smallest", "largest"]
+    wider: tuple[float, ...] = Field(strict=False)  # the grid of this hyper-parameter with one value more at that end
+
+
 class ArmResult(Strict):
     """One arm at the setting that validation chose. Intervals are 95 % t intervals over seeds."""
 
@@ -41,6 +50,7 @@ class ArmResult(Strict):
     low: float | None
     high: float | None
     train_seconds: float | None  # mean per run
+    at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
 
 
 class Side(Strict):

@@ -11,7 +11,9 @@ ANYTHING: Range = (-math.inf, math.inf)
 SHARE: Range = (0.0, 1.0)
 CORRELATION: Range = (-1.0, 1.0)
 RANGES: dict[str, Range] = {
-    **dict.fromkeys(("accuracy", "exact", "jaccard", "cosine", "dl"), SHARE),
+    **dict.fromkeys(
+        ("accuracy", "balanced_accuracy", "macro_f1", "calibration_error", "exact", "jaccard", "cosine", "dl"), SHARE
+    ),
     **dict.fromkeys(("loss", "error", "cer", "wer"), (0.0, math.inf)),
     "perplexity": (1.0, math.inf),
 }

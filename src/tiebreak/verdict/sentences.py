@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tiebreak.results.correlation import LEAST_POINTS
+from tiebreak.study import registry
 from tiebreak.study.schema import Claim, Study
 from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult
@@ -24,6 +26,8 @@ def four_decimals(value: float) -> str:
 
 def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_decimals) -> str:
     """The outcome of a comparison, with the evidence in brackets; `least`: the fewest seeds that can decide it."""
+    if item.difference is None and item.kind == "agreement":
+        return f"There is no {item.a} yet: it takes a finished run of at least {LEAST_POINTS} epochs."
     if item.difference is None:
         return f"{item.side_names[0]} and {item.side_names[1]} share no finished seed yet."
     outcome = {"interaction": _interaction, "order": _order, "agreement": _agreement}.get(item.kind, _pair)
@@ -36,7 +40,7 @@ def sentences(items: Sequence[ComparisonResult], *, comparisons: int, number: Nu
 
 
 def _evidence(item: ComparisonResult, difference: float, least: int, number: Number) -> str:
-    name, seeds = NAMES.get(item.kind, item.metric), number_of(item.seeds, "paired seed")
+    name, seeds = NAMES.get(item.kind) or registry.metric_label(item.metric), number_of(item.seeds, "paired seed")
     if item.low is None or item.high is None:
         return f"{name} {number(difference)}, {seeds}"
     interval = open_interval(item.low, item.high, number)
@@ -116,9 +120,9 @@ def claim_reason(
     text = sentences(own, comparisons=len(comparisons), number=number)
     if not hint:
         return text
-    here = f"{study.data}, {study.protocol}, {number_of(study.budget.epochs, 'epoch')}"
-    there = f"{claim.data}, {claim.protocol}, {number_of(claim.epochs or study.budget.epochs, 'epoch')}"
-    return f"A hint only: it was made for {there}; this is {here}. {text}"
+    here = f"{study.data} (protocol {study.protocol}, {number_of(study.budget.epochs, 'epoch')})"
+    epochs = number_of(claim.epochs or study.budget.epochs, "epoch")
+    return f"The claim is about {claim.data} (protocol {claim.protocol}, {epochs}), these runs are on {here}. {text}"
 
 
 def claim_comparisons(claim: Claim, comparisons: Sequence[ComparisonResult]) -> list[ComparisonResult]:

@@ -64,3 +64,15 @@ def test_curves_without_labels_numbers_or_fitting_parts() -> None:
         evidence = changed(sample_findings.with_findings(), "curves", length_x=broken, position_x=broken)
         assert breakdown.breakdowns(evidence) == []
         assert breakdown.figures(evidence)["breakdown_panels"] == []
+
+
+def test_bands_end_where_the_metric_ends() -> None:
+    evidence = changed(
+        sample_findings.with_findings(),
+        "curves",
+        length_label=np.asarray(["words", "test accuracy"]),
+        length_y=np.asarray([0.99, 0.5, 0.98, 0.97, 0.02, 0.5], np.float32),
+    )
+    length = breakdown.breakdowns(evidence)[0]
+    ends = [end for line in length.lines for point in line.points for end in (point.low, point.high)]
+    assert 0 <= min(ends) <= max(ends) <= 1

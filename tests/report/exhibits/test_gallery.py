@@ -28,7 +28,7 @@ def test_every_exhibit_has_a_section_with_a_caption() -> None:
         assert re.search(r'<figcaption>|<p class="note">', section)
         assert "seed" in section
     assert "pool: n = 10 of 10 seeds" in written
-    assert "share the runs of pool and strided" in written
+    assert "share the trained networks of pool and strided" in written
     assert "share one\nscale" in written or "share one scale" in written
 
 
@@ -137,3 +137,20 @@ def test_maps_that_see_shuffled_pixels_say_so() -> None:
     block = gallery._blocks([dataclasses.replace(first, shuffled=True)])[0]
     assert block.title.startswith("pool, seed 0: 8 maps of 28 × 28")
     assert "pixels shuffled" in block.title
+
+
+def test_moved_images_have_a_section_only_where_the_study_asks() -> None:
+    evidence = sample_exhibits.with_exhibits()
+    assert gallery.content(evidence)["robustness"]
+    arms = tuple(arm.model_copy(update={"evaluation": {}}) for arm in evidence.study.arms)
+    study = evidence.study.model_copy(update={"arms": arms})
+    assert gallery.content(dataclasses.replace(evidence, study=study))["robustness"] == []
+
+
+def test_the_recall_of_each_class_stands_in_a_table() -> None:
+    evidence = sample_exhibits.with_exhibits()
+    arm, _, shares = gallery.content(evidence)["recalls"][0]
+    assert arm == "pool"
+    assert len(shares) == len(gallery.content(evidence)["class_names"])
+    assert "Recall of each class" in page(evidence)
+    assert "Recall of each class" in text(evidence)

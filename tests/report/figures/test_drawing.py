@@ -18,7 +18,7 @@ def test_one_colour_and_marker_for_each_arm() -> None:
     assert len(set(looks)) == 30
     assert len(drawing.PALETTE) == len(drawing.MARKERS) == len(drawing.SWATCHES)
     curves = main_figures.learning_curves(
-        [main_figures.Curve(arm="x", index=3, points=[Point(x=1, mean=0.5, low=0.5, high=0.5, n=1)])],
+        [main_figures.Curve(arm="x", index=3, points=[Point(x=x, mean=0.5, low=0.5, high=0.5, n=1) for x in (1, 2)])],
         name="one",
         quantity="loss",
     )

@@ -21,13 +21,13 @@ def _all(evidence: Evidence) -> dict[str, str]:
         f"{key} {number}": getattr(main, key) for number, main in enumerate(found["main_figures"]) for key in KINDS
     }
     panels = {f"reported {panel.quantity}": panel.svg for panel in found["reported_panels"]}
-    names = ("validation_curves", "loss_curves", "setting_grid")
-    return {**mains, **panels, **{name: found[name] for name in names}}
+    curves = {f"curves {number}": svg for number, svg in enumerate(found["curve_panels"])}
+    return {**mains, **panels, **curves, "settings": found["setting_grid"]}
 
 
 def test_every_figure_is_small_labelled_and_takes_its_colours_from_the_page() -> None:
     drawn = _all(sample_report.with_reported())
-    assert len(drawn) == 9
+    assert len(drawn) == 10
     for svg in drawn.values():
         root = ElementTree.fromstring(svg)
         assert len(svg) < LARGEST_FIGURE
@@ -109,3 +109,27 @@ def test_many_seeds_and_settings_stay_small() -> None:
 def test_an_interaction_has_every_figure() -> None:
     question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
     assert all(_all(sample_report.with_question(question)).values())
+
+
+def _curve(index: int, epochs: int) -> main_figures.Curve:
+    points = [Point(x=x + 1, mean=0.9 + 0.01 * index, low=0.8, high=1.0, n=3) for x in range(epochs)]
+    return main_figures.Curve(arm=f"arm-{index}", index=index, points=points)
+
+
+def test_one_epoch_makes_no_curve() -> None:
+    assert main_figures.learning_curves([_curve(0, 1), _curve(1, 1)], name="c", quantity="validation accuracy") == ""
+    evidence = sample_report.complete()
+    assert view._no_curves([_curve(0, 1)]).startswith("One epoch")
+    assert view.figures(evidence)["curves_missing"] == ""
+
+
+def test_the_panels_of_one_figure_have_one_size() -> None:
+    panels = view.figures(sample_report.complete())["curve_panels"]
+    assert len({re.search(r'viewBox="([^"]+)"', svg)[1] for svg in panels}) == 1  # type: ignore[index]
+
+
+def test_an_axis_ends_where_the_metric_ends() -> None:
+    low, high = main_figures.readable_window([Point(x=1, mean=0.97, low=0.6, high=1.0, n=3),
+                                              Point(x=2, mean=0.99, low=0.9, high=1.0, n=3)], (0.0, 1.0))  # fmt: skip
+    assert 0.6 < low < 0.97
+    assert 1.0 < high < 1.01

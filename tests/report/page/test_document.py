@@ -11,6 +11,7 @@ import pytest
 from support import sample_exhibits, sample_findings, sample_report
 from support.sample_study import sample_study
 from support.written import Outline, page, text
+from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import comparisons, document, view
 from tiebreak.verdict.decide import make_verdict
 
@@ -95,7 +96,8 @@ def test_no_arm_is_better_in_an_interaction() -> None:
         assert "(pool − unpadded) − (pool-moved − strided-moved)" in written
         assert not re.search(r"unpadded (is )?better", written)
     assert "the advantage is smaller for pool − unpadded" in document.html(study, plan, records, verdict)
-    assert "smaller for pool − unpadded" in document.fragment(verdict)
+    evidence = Evidence(study=study, plan=plan, records=records, verdict=verdict)
+    assert "smaller for pool − unpadded" in document.fragment(evidence)
 
 
 def test_settings_of_one_question_are_named_once() -> None:
@@ -143,7 +145,7 @@ def test_everything_from_data_and_study_files_is_escaped() -> None:
     written = page(sample_report.attacked(ATTACK))
     assert "<script" not in written
     assert "&lt;script&gt;" in written
-    assert "<script" not in document.fragment(sample_report.attacked(ATTACK).verdict)
+    assert "<script" not in document.fragment(sample_report.attacked(ATTACK))
     markdown = text(sample_report.attacked(ATTACK))
     assert "<script" not in markdown
     assert "*bold*" not in markdown.replace(r"\*", "")
@@ -164,17 +166,18 @@ def test_a_study_question_cannot_inject() -> None:
 
 
 def test_the_fragment_is_small_and_complete() -> None:
-    verdict = sample_report.complete().verdict
-    written = document.fragment(verdict)
-    assert len(written) < 10_000
+    evidence = sample_report.complete()
+    written = document.fragment(evidence)
+    assert len(written) < 60_000
+    assert written.count('<svg class="chart"') == 3  # the difference, the seeds, the learning curve
     for expected in (
-        comparisons.answer(verdict),
+        comparisons.answer(evidence.verdict),
         "unpadded",
         "pool vs strided",
         "+0.023",
     ):
         assert expected in written
-    assert "0 of 90 planned runs" in document.fragment(sample_report.empty().verdict)
+    assert "0 of 90 planned runs" in document.fragment(sample_report.empty())
 
 
 def test_both_files_are_written_whole_and_known_to_be_current(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from support import sample_report
+from tiebreak.plan.runs import RAN_CODE
+from tiebreak.report.page import document
 from tiebreak.report.page.provenance import commands
 
 
@@ -10,6 +12,23 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
     assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 18") in commands(verdict)
     kept = sample_report.complete().verdict
-    assert [what for what, _ in commands(kept)] == ["repeat it elsewhere", "verify every hash"]
+    assert [what for what, _ in commands(kept)] == [
+        "repeat it elsewhere",
+        "widen the grid; trained runs are kept",
+        "verify every hash",
+    ]
     lost = kept.model_copy(update={"finished": 80})
     assert ("train what is missing", "tiebreak run study.toml --out .") in commands(lost)
+
+
+def test_a_shared_report_has_no_absolute_path_and_no_box_about_code() -> None:
+    it = sample_report.complete()
+    own = {"designs_from": "/home/me/secret/my_nets.py", "data": "/home/me/secret/digits & co.npz"}
+    study = it.study.model_copy(update=own)
+    plan = it.plan.model_copy(update={"warnings": (f"{study.designs_from} {RAN_CODE}",)})
+    verdict = it.verdict.model_copy(update={"warnings": plan.warnings, "data": study.data})
+    for render in (document.html, document.markdown):
+        written = render(study, plan, it.records, verdict)
+        assert "/home/me" not in written
+        assert "my_nets.py, the user" in written
+        assert "your rights" not in written

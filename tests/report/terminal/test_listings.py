@@ -33,8 +33,9 @@ def test_a_decided_pair_is_told_with_its_evidence() -> None:
     assert lines[0].startswith("pool vs strided: pool is better")
     assert lines[1].startswith("  difference +0.097, 95 % interval +0.09")
     assert lines[1].endswith("over 7 paired seeds")
-    assert re.search(r"pool beats .*strided.* 1\.00", lines[2])
-    assert len(lines) == 3
+    assert re.search(r"pool beats .*strided.* >99 %", lines[2])
+    assert lines[3].startswith("margin 0.01")
+    assert len(lines) == 4
 
 
 def test_the_winner_may_be_the_second() -> None:
@@ -63,7 +64,7 @@ def test_an_end_of_exactly_0_is_open_unless_both_are() -> None:
     for low, high, shown in (
         (0.0, 0.2, "above 0 to +0.2"),
         (-0.2, 0.0, "-0.2 to below 0"),
-        (0.0, 0.0, "+0 to +0"),
+        (0.0, 0.0, "0 to 0"),
     ):
         file, console = screen()
         listings.print_compared(console, [("a", "b", replace(result, low=low, high=high))], 0.01)
@@ -133,4 +134,10 @@ def test_where_a_network_looked_is_a_map_of_letters() -> None:
         weights=np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.3]], np.float32), rows=("a", "\x1b"), columns=("x", "y", ">")
     )
     listings.print_reply(console, Reply(answers=[Answer(text="ab")], note="read as 'xy'", attention=attention), "plain")
-    assert file.getvalue().splitlines() == ["ab", "   xy>", " a █", "    ▒░", "answered by plain; read as 'xy'"]
+    lines = file.getvalue().splitlines()
+    assert lines[:4] == ["ab", "   xy>", " a █", "    ▒░"]
+    assert lines[-1] == "answered by plain; read as 'xy'"
+    legend = " ".join(lines[4:-1])
+    assert "row" in legend
+    assert "column" in legend
+    assert "█" in legend

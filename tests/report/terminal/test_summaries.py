@@ -54,7 +54,15 @@ def test_an_undecided_verdict_says_what_to_type() -> None:
 def test_a_decided_verdict_asks_for_nothing() -> None:
     console, written = plain()
     summaries.print_verdict(console, sample_report.complete().verdict, None)
-    assert "tiebreak run" not in written.getvalue()
+    assert "--seeds" not in written.getvalue()
+
+
+def test_the_best_setting_at_the_edge_of_the_grid_comes_with_the_command_that_widens_it() -> None:
+    console, written = plain()
+    summaries.print_verdict(console, sample_report.complete().verdict, Path("runs/x/report.html"))
+    shown = lines(written)
+    assert any("largest lr tried (0.1)" in line for line in shown)
+    assert "  tiebreak run runs/x/study.toml --out runs/x --grid lr=0.3,0.1,0.01,0.001" in shown
 
 
 def test_colour_only_adds_to_the_words() -> None:

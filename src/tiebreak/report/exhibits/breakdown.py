@@ -11,9 +11,10 @@ from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence, point
 from tiebreak.report.exhibits import exhibit_figures, prepared
 from tiebreak.report.exhibits.prepared import Line
-from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import Legend
+from tiebreak.report.figures.main_figures import readable_window
 from tiebreak.text import printable
+from tiebreak.verdict import ranges
 
 MOST_CURVES = 9
 MOST_COLUMNS = 16  # of a table
@@ -61,6 +62,9 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
     for name in names:
         titles = [str(found[f"{name}_title"]) for found in every if f"{name}_title" in found]
         labels = [found[f"{name}_label"].tolist() for found in every if f"{name}_label" in found]
+        across, upwards = next((label for label in labels if len(label) == 2), ("x", "score"))
+        axes = printable(str(across)), printable(str(upwards))
+        within = range_of_label(axes[1])
         examples: dict[float, set[int]] = {}
         lines = []
         for index, arm in evidence.arms_with_runs():
@@ -69,14 +73,22 @@ def breakdowns(evidence: Evidence) -> list[Breakdown]:
                 for x, y, many in _triples(found, name):
                     scores.setdefault(x, []).append(y)
                     examples.setdefault(x, set()).update([] if many is None else [many])
-            points = [point(x, scores[x]) for x in sorted(scores)]
+            points = [point(x, scores[x], within) for x in sorted(scores)]
             lines += [Line(arm=arm, index=index, points=points)] if points else []
         if lines:
-            across, upwards = next((label for label in labels if len(label) == 2), ("x", "score"))
-            axes = printable(str(across)), printable(str(upwards))
             title = printable(titles[0]) if titles else f"{axes[1]} by {axes[0]}"
             shown.append(Breakdown(name=name, title=title, axes=axes, lines=lines, examples=examples))
     return shown[:MOST_CURVES]
+
+
+def range_of_label(label: str) -> ranges.Range:
+    """The values that a score can take, by the metric at the end of its name.
+
+    >>> range_of_label("test accuracy"), range_of_label("character error rate")
+    ((0.0, 1.0), (0.0, inf))
+    """
+    words = label.removesuffix(" rate").split()
+    return ranges.range_of(words[-1]) if words else ranges.ANYTHING
 
 
 def _triples(found: Any, name: str) -> list[tuple[float, float, int | None]]:
@@ -136,17 +148,8 @@ def figures(evidence: Evidence) -> dict[str, Any]:
     """A panel for each breakdown: each has a scale of its own, since quantities may differ."""
     panels = []
     for number, item in enumerate(breakdowns(evidence)):
-        ends = [end for line in item.lines for each in line.points for end in (each.mean, each.low, each.high)]
-        spread = [each.mean for line in item.lines for each in line.points]
-        within = _within(ends, spread)
+        within = readable_window([each for line in item.lines for each in line.points], range_of_label(item.axes[1]))
         panels.append(
             exhibit_figures.curve_panel(item.lines, name=f"breakdown-{number}", axes=item.axes, within=within)
         )
     return {"breakdown_panels": panels}
-
-
-def _within(ends: Sequence[float], means: Sequence[float]) -> tuple[float, float]:
-    """Room for all the means, and for the intervals unless these are so wide that the means would be one line."""
-    low, high = drawing.window(means, 0.75)
-    all_low, all_high = drawing.window(ends, 0.05)
-    return max(low, all_low), min(high, all_high)

@@ -27,6 +27,11 @@ class Confusion:
     examples: int
 
     @property
+    def recalls(self) -> list[str]:
+        """The share of each class's images that is classified right, as text."""
+        return [formatting.score(float(share)) for share in self.shares.diagonal()]
+
+    @property
     def largest(self) -> float:
         """The largest share off the diagonal."""
         return float((self.shares * (1 - np.eye(len(self.shares)))).max(initial=0.0))

@@ -12,7 +12,7 @@ from tiebreak.report import formatting
 from tiebreak.report.evidence import Point
 from tiebreak.report.exhibits.confusion import Confusion
 from tiebreak.report.exhibits.prepared import Line, Move
-from tiebreak.report.figures import drawing
+from tiebreak.report.figures import drawing, small_multiples
 from tiebreak.report.figures.drawing import INK, SMALL, Margins
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 PANEL = (300, 232)  # px: three of them stand side by side on a page
 MATRIX, LEAST_CELL, LARGEST_CELL = 258, 14, 44  # px
 MOST_TICKS = 9
-MOST_MARKED = 30  # points of a line
 NUMBERED = 10  # classes up to here have numbers in their cells
 NAMED = 24  # and up to here names at the axes
 LONGEST_NAME = 12  # letters
@@ -58,15 +57,16 @@ def curve_panel(
     """A line per arm: means over seeds, 95 % t intervals as bands. `axes` are named x, y; `ticks` stand at x."""
     from matplotlib.ticker import MaxNLocator
 
+    label = f"{axes[1][:1].upper()}{axes[1][1:]} by {axes[0]}. " + "; ".join(
+        f"{line.arm}: {', '.join(f'{formatting.score(each.mean)} at {each.x:g}' for each in _ends(line.points))}"
+        for line in lines
+    )
+    if len(lines) > small_multiples.MOST_TOGETHER:
+        return small_multiples.small_multiples(lines, name=name, names=axes, within=within, label=f"{label}.")
     with drawing.style():
         figure, place = drawing.sheet(*PANEL, Margins(left=52, right=8, top=8))
         for line in lines:
-            x, colour = [each.x for each in line.points], drawing.colour(line.index)
-            lows, highs = [each.low for each in line.points], [each.high for each in line.points]
-            place.fill_between(x, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            means = [each.mean for each in line.points]
-            marker = drawing.marker(line.index) if len(x) <= MOST_MARKED else "None"
-            place.plot(x, means, color=colour, linewidth=2, marker=marker, markersize=5)
+            small_multiples.draw_line(place, line, line.points)
         place.set_ylim(*within)
         if ticks:
             place.set_xticks(ticks, [formatting.true_minus(f"{tick:g}") for tick in ticks])
@@ -76,10 +76,6 @@ def curve_panel(
         place.grid(axis="y")
         place.set_xlabel(drawing.fit(axes[0], PANEL[0] - 60))
         place.set_ylabel(drawing.fit(axes[1], PANEL[1] - 30))
-        label = f"{axes[1][:1].upper()}{axes[1][1:]} by {axes[0]}. " + "; ".join(
-            f"{line.arm}: {', '.join(f'{formatting.score(each.mean)} at {each.x:g}' for each in _ends(line.points))}"
-            for line in lines
-        )
         return drawing.to_svg(figure, name=name, label=f"{label}.")
 
 

@@ -25,6 +25,7 @@ from tiebreak.text import listed
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
 MOST_MATRICES = 6
+MOST_CLASSES = 24  # of a table with a column for each
 MOST_BLOCKS, MOST_MAPS = 6, 8  # arms, and maps of one image
 
 
@@ -67,7 +68,7 @@ class MapBlock:
 def content(evidence: Evidence) -> dict[str, Any]:
     """The exhibits as words and tables."""
     matrices = confusion.confusions(evidence)
-    moves = prepared.robustness(evidence)
+    moves = _moves(evidence)
     return {
         "robustness": [breakdown.table(_breakdown(move)) for move in moves],
         "move_legend": breakdown.seeds_legend(evidence, [line for move in moves for line in move.lines]),
@@ -76,6 +77,8 @@ def content(evidence: Evidence) -> dict[str, Any]:
             ConfusionWords(arm=item.arm, index=item.index, seeds=str(item.seeds), often=item.most_frequent())
             for item in matrices
         ],
+        "recalls": [(item.arm, item.index, item.recalls) for item in matrices if len(item.names) <= MOST_CLASSES],
+        "class_names": matrices[0].names if matrices else [],
         "confusion_examples": max((item.examples for item in matrices), default=0),
         "activations": prepared.activations(evidence),
         "shared": _shared(evidence),
@@ -89,7 +92,7 @@ def content(evidence: Evidence) -> dict[str, Any]:
 
 def figures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the exhibits."""
-    moves = prepared.robustness(evidence)
+    moves = _moves(evidence)
     within = exhibit_figures.limits(moves) if moves else (0.0, 1.0)
     matrices = confusion.confusions(evidence)[:MOST_MATRICES]
     largest = max((item.largest for item in matrices), default=0.0)
@@ -112,6 +115,12 @@ def figures(evidence: Evidence) -> dict[str, Any]:
     }
 
 
+def _moves(evidence: Evidence) -> list[Move]:
+    """Accuracy on moved images, where the study asks for it: an arm is evaluated on such images."""
+    asked = any({"disturbed", *prepared.MOVES} & arm.evaluation.keys() for arm in evidence.study.arms)
+    return prepared.robustness(evidence) if asked else []
+
+
 def _breakdown(move: Move) -> Breakdown:
     return Breakdown(
         name=move.kind, title=move.quantity, axes=(move.quantity, "test accuracy"), lines=move.lines, examples={}
@@ -124,7 +133,7 @@ def _shared(evidence: Evidence) -> str:
         return ""
     arms, owners = list(evidence.shared), list(dict.fromkeys(evidence.shared.values()))
     verb = "shares" if len(arms) == 1 else "share"
-    return f"{listed(arms)} {verb} the runs of {listed(owners)} and would look the same."
+    return f"{listed(arms)} {verb} the trained networks of {listed(owners)}: see there."
 
 
 def _blocks(found: Sequence[Activations]) -> list[MapBlock]:

@@ -21,7 +21,7 @@ from tiebreak.report.page import metric_table
 from tiebreak.results.correlation import spearman
 from tiebreak.text import listed, number_of
 
-LEAST_METRICS = 3  # of a table
+LEAST_METRICS, LEAST_VALUES = 3, 8  # of a table: a handful of epochs says nothing
 MOST_DOTS, MOST_PANELS = 240, 6
 PANEL = (300, 210)  # px
 NONE = "–"  # no correlation: too few values, or they do not vary
@@ -39,7 +39,7 @@ class Recorded:
 
 def recorded(evidence: Evidence) -> Recorded | None:
     """Every epoch of every planned trajectory; None where there are not enough metrics for a table."""
-    keys = metric_table.ordered(evidence.study)
+    keys = metric_table.drawn(evidence.study)
     columns, places, seen = [], [], set()
     for index, arm in evidence.arms_with_runs():
         for identity in evidence.plan.arm(arm).runs.values():
@@ -53,7 +53,7 @@ def recorded(evidence: Evidence) -> Recorded | None:
     values = np.asarray(columns, dtype=np.float64).reshape(-1, len(keys)).T
     values = np.where(np.isfinite(values), values, np.nan)
     there = [row for row in range(len(keys)) if np.any(np.isfinite(values[row]))]
-    if len(there) < LEAST_METRICS:
+    if len(there) < LEAST_METRICS or len(columns) < LEAST_VALUES:
         return None
     kept = [keys[row] for row in there]
     return Recorded(metrics=kept, values=values[there], places=np.asarray(places, dtype=np.int64), runs=len(seen))

@@ -6,19 +6,19 @@ A figure without data is an empty string: the page then says what is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Point, Sides
-from tiebreak.report.figures import drawing
+from tiebreak.report.figures import drawing, small_multiples
 from tiebreak.report.figures.drawing import INK, MUTED, PAPER, RULE, SMALL, Margins
 from tiebreak.report.page.tables import ReportedRow, SettingRow
-from tiebreak.study.registry import Goal
+from tiebreak.study.registry import Goal, metric_label
 from tiebreak.verdict import ranges, statistics
 from tiebreak.verdict.model import ComparisonResult
 
 NARROW, WIDE = 358, 680  # px: a phone without its margins, a page
-SMALL_CURVES = (300, 210)  # px: three of them side by side
+CURVES = (300, 220)  # px: three of them side by side
 MOST_DOTS = 400  # more seeds than that are not drawn one by one
 MOST_LINES = 100
 MOST_POINTS = 150
@@ -53,7 +53,8 @@ def difference_bar(
         axes.plot([low, high], [1, 1], color=INK, linewidth=5, solid_capstyle="butt")
         axes.plot([item.difference], [1], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=9)
         axes.plot(dots, [0.42 + 0.12 * (i % 2) for i in range(len(dots))], "o", color=MUTED, alpha=0.7, markersize=4.5)
-        axes.text(item.difference, 1.24, formatting.signed_minus(item.difference), ha="center", fontweight="bold")
+        axes.text(item.difference, 1.24, formatting.signed_minus(item.difference), ha="center", fontweight="bold",
+                  bbox=CLEARED)  # fmt: skip
         axes.text(0, 1.05, left, transform=axes.transAxes, ha="left")
         axes.text(1, 1.05, right, transform=axes.transAxes, ha="right")
         axes.set_ylim(0.2, 1.62)
@@ -63,8 +64,9 @@ def difference_bar(
         axes.xaxis.set_major_locator(MaxNLocator(nbins=width // 75))
         axes.set_xlabel(below)
         label = (
-            f"Difference in {item.metric}, {formatting.subtraction(item)}: {formatting.signed(item.difference)}, "
-            f"interval {formatting.open_interval(item.low, item.high)}; margin {item.margin:g}."
+            f"Difference in {metric_label(item.metric)}, {formatting.subtraction(item)}: "
+            f"{formatting.signed(item.difference)}, interval {formatting.open_interval(item.low, item.high)}; "
+            f"margin {item.margin:g}."
         )
         return drawing.to_svg(figure, name=name, label=label)
 
@@ -76,40 +78,56 @@ def _directions(item: ComparisonResult, goal: Goal, width: int) -> tuple[str, st
     if item.kind == "interaction":
         left, right = ("smaller", "larger") if goal == "max" else ("larger", "smaller")
         parts = [drawing.fit(f"({a})", whole), drawing.fit(f"− ({b})", whole)]
-        joined = f"difference in {item.metric}: {' '.join(parts)}"
+        joined = f"difference in {metric_label(item.metric)}: {' '.join(parts)}"
         below = joined if len(joined) * drawing.LETTER <= whole else "\n".join(parts)
         return f"← advantage {left}", f"advantage {right} →", below
     left, right = (b, a) if goal == "max" else (a, b)
-    half = (whole - drawing.LETTER * len(f"difference in {item.metric}: − ")) / 2
-    below = f"difference in {drawing.fit(item.metric, 100)}: {drawing.fit(a, half)} − {drawing.fit(b, half)}"
+    metric = drawing.fit(metric_label(item.metric), 140)
+    half = (whole - drawing.LETTER * len(f"difference in {metric}: − ")) / 2
+    below = f"difference in {metric}: {drawing.fit(a, half)} − {drawing.fit(b, half)}"
     return f"← {drawing.fit(left, room)} better", f"{drawing.fit(right, room)} better →", below
 
 
-def learning_curves(curves: Sequence[Curve], *, name: str, quantity: str, size: tuple[int, int] = (NARROW, 250)) -> str:
-    """Means over seeds per epoch, with the 95 % t interval of the mean as a band."""
+def learning_curves(
+    curves: Sequence[Curve], *, name: str, quantity: str, limits: ranges.Range = ranges.ANYTHING
+) -> str:
+    """Means over seeds per epoch, with the 95 % t interval of the mean as a band; nothing below two epochs.
+
+    Up to four arms share one panel; more of them get a panel each.
+    """
     from matplotlib.ticker import MaxNLocator
 
-    drawn = [curve for curve in curves if curve.points]
-    if not drawn:
+    drawn = [replace(curve, points=_thinned(curve.points)) for curve in curves if curve.points]
+    if not drawn or max(len(curve.points) for curve in drawn) < 2:
         return ""
+    ends = "; ".join(f"{curve.arm} {formatting.score(curve.points[-1].mean)}" for curve in drawn)
+    label = f"{quantity} per epoch, mean over seeds. At the end: {ends}."
+    within = readable_window([point for curve in drawn for point in curve.points], limits)
+    if len(drawn) > small_multiples.MOST_TOGETHER:
+        return small_multiples.small_multiples(drawn, name=name, names=("epoch", quantity), within=within, label=label)
     with drawing.style():
-        figure, axes = drawing.sheet(*size, Margins(left=56, right=14, top=14))
+        figure, axes = drawing.sheet(*CURVES, Margins(left=52, right=8, top=10))
         for curve in drawn:
-            points = _thinned(curve.points)
-            epochs = [point.x for point in points]
-            colour, few = drawing.colour(curve.index), len(epochs) <= 30
-            lows, highs = [point.low for point in points], [point.high for point in points]
-            axes.fill_between(epochs, lows, highs, color=colour, alpha=0.2, linewidth=0)
-            means = [point.mean for point in points]
-            marker = drawing.marker(curve.index) if few else "None"
-            axes.plot(epochs, means, color=colour, linewidth=2, marker=marker, markersize=5.5)
+            small_multiples.draw_line(axes, curve, curve.points)
+        axes.set_ylim(*within)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         axes.set_xlabel("epoch")
-        axes.set_ylabel(drawing.fit(quantity, size[1] - 30))
-        ends = "; ".join(f"{curve.arm} {formatting.score(curve.points[-1].mean)}" for curve in drawn)
-        return drawing.to_svg(figure, name=name, label=f"{quantity} per epoch, mean over seeds. At the end: {ends}.")
+        axes.set_ylabel(drawing.fit(quantity, CURVES[1] - 30))
+        return drawing.to_svg(figure, name=name, label=label)
+
+
+def readable_window(points: Sequence[Point], limits: ranges.Range = ranges.ANYTHING) -> tuple[float, float]:
+    """The range of an axis: all the means, and the intervals unless these are so wide that the means would be one line.
+
+    It ends just beyond the values that the quantity can take.
+    """
+    low, high = drawing.window([point.mean for point in points], 0.75)
+    all_low, all_high = drawing.window([end for point in points for end in (point.mean, point.low, point.high)], 0.05)
+    low, high = max(low, all_low), min(high, all_high)
+    room = 0.03 * (high - low)
+    return max(low, limits[0] - room), min(high, limits[1] + room)
 
 
 def _thinned(points: Sequence[Point]) -> Sequence[Point]:
@@ -138,11 +156,11 @@ def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
             weight = "bold" if row.chosen else "normal"
             axes.annotate(shown, (1, y), xycoords=("axes fraction", "data"), xytext=(10, 0), va="center",
                           textcoords="offset points", fontsize=SMALL, fontweight=weight)  # fmt: skip
-        for heading, y in headings.items():
+        for heading, y in headings.items() if len(headings) > 1 else ():
             axes.annotate(
                 drawing.fit(heading, 240), (0, y), xycoords=("axes fraction", "data"), va="center", bbox=CLEARED
             )
-        axes.set_ylim(max(places) + 0.9, -1.2)
+        axes.set_ylim(max(places) + 0.9, -1.2 if len(headings) > 1 else -0.1)
         axes.set_xlim(*drawing.window([score for row in rows for score in row.scores], 0.05))
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)

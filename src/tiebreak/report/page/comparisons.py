@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tiebreak.report import formatting
+from tiebreak.study import registry
 from tiebreak.study.registry import Goal
 from tiebreak.study.schema import setting_label
 from tiebreak.text import number_of
@@ -81,7 +82,7 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
         primary=item.primary,
         outcome=formatting.outcome(item, names),
         decided=item.verdict != "undecided",
-        metric=item.metric.replace("_", " ") if item.metric != metric else "",
+        metric=registry.metric_label(item.metric) if item.metric != metric else "",
         difference=formatting.signed(item.difference),
         interval=formatting.open_interval(item.low, item.high),
         examples=NONE if none else formatting.signed_interval(item.examples_low, item.examples_high),

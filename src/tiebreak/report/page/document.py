@@ -6,16 +6,19 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import escape
+
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, digest
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.figures import drawing
-from tiebreak.report.page import comparisons, tables, view
+from tiebreak.report.page import comparisons, provenance, tables, view
 from tiebreak.results.misfit import explain_misfit
 from tiebreak.results.packing import fingerprint
 from tiebreak.results.record import Records
+from tiebreak.study import registry
 from tiebreak.study.schema import Study
 from tiebreak.verdict.model import Verdict
 
@@ -50,7 +53,8 @@ def _html(evidence: Evidence) -> str:
         values = view.content(evidence, number=formatting.signed_minus) | view.figures(evidence)
     css = (Path(__file__).parent / "page.css").read_text("utf-8")
     template = _environment().get_template("page.html.jinja")
-    return template.render(**values, css=css, inputs=inputs_digest(evidence.plan, evidence.records, evidence.verdict))
+    page = template.render(**values, css=css, inputs=inputs_digest(evidence.plan, evidence.records, evidence.verdict))
+    return provenance.without_paths(page, evidence.study, lambda path: str(escape(path)))
 
 
 def markdown(study: Study, plan: Plan, records: Records, verdict: Verdict) -> str:
@@ -62,18 +66,24 @@ def _markdown(evidence: Evidence) -> str:
     with explain_misfit(evidence.study.name):
         values = view.content(evidence)
     text = _markdown_environment().get_template("page.md.jinja").render(**values)
+    text = provenance.without_paths(text, evidence.study, _escape_markdown)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def fragment(verdict: Verdict) -> str:
-    """The answer, the arms and the comparisons as a piece of HTML for a notebook."""
+def fragment(evidence: Evidence) -> str:
+    """The answer, its figures, the arms and the comparisons as a piece of HTML for a notebook."""
+    verdict = evidence.verdict
+    with explain_misfit(evidence.study.name):
+        drawn = view.notebook_figures(evidence)
     template = _environment().get_template("fragment.html.jinja")
-    return template.render(
+    page = template.render(
         verdict=verdict,
         arms=tables.arm_rows(verdict),
         answer=comparisons.answer(verdict, formatting.signed_minus),
         comparisons=comparisons.comparison_rows(verdict),
+        **drawn,
     )
+    return provenance.without_paths(page, evidence.study, lambda path: str(escape(path)))
 
 
 def inputs_digest(plan: Plan, records: Records, verdict: Verdict) -> str:
@@ -131,7 +141,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=formatting.true_minus, prose=_prose)
+    environment.filters.update(number=formatting.true_minus, prose=_prose, metric=registry.metric_label)
     environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
     return environment
 
@@ -157,6 +167,7 @@ def _markdown_environment() -> Environment:
         lstrip_blocks=True,
         finalize=_escape_markdown,
     )
+    environment.filters["metric"] = registry.metric_label
     environment.filters["code"] = lambda text: _Code(
         "`" + _one_line(str(text)).replace("`", "'").replace("|", "\\|") + "`"
     )

@@ -24,6 +24,7 @@ class MetricRow:
     arm: str
     index: int
     cells: Sequence[tuple[str, str, str]]
+    runs: str  # the n of the study's own metric: said where another differs
 
 
 def ordered(study: Study) -> list[str]:
@@ -31,9 +32,16 @@ def ordered(study: Study) -> list[str]:
     return [study.metric, *(name for name in registry.TASKS[study.task].metrics if name != study.metric)]
 
 
+def drawn(study: Study) -> list[str]:
+    """The metrics with curves of their own: not those that only the table has."""
+    known = registry.TASKS[study.task].metrics
+    compared = {study.metric, *(item.metric for item in study.comparisons)}
+    return [name for name in ordered(study) if not known[name].detail or name in compared]
+
+
 def readable(metric: str) -> str:
-    """A metric's name as words."""
-    return metric.replace("_", " ")
+    """A metric's name for readers."""
+    return registry.metric_label(metric)
 
 
 def directed(metric: str, goal: Goal) -> str:
@@ -66,7 +74,12 @@ def table(evidence: Evidence) -> tuple[list[str], list[MetricRow]]:
     if len(shown) < 2:
         return [], []
     rows = [
-        MetricRow(arm=arm.name, index=index, cells=[_cell(found[arm.name, name]) for name in shown])
+        MetricRow(
+            arm=arm.name,
+            index=index,
+            cells=[_cell(found[arm.name, name]) for name in shown],
+            runs=str(len(found[arm.name, evidence.study.metric])),
+        )
         for index, arm in enumerate(evidence.study.arms)
     ]
     return [directed(name, evidence.study.goal(name)) for name in shown], rows
@@ -107,15 +120,10 @@ def epoch_seconds(evidence: Evidence) -> str:
             for record in evidence.epochs(identity).values()
             if "train" in record.seconds
         ]
-        found += [f"{arm} {_brief(median(seconds))}"] if seconds else []
+        found += [f"{arm} {formatting.duration(median(seconds))}"] if seconds else []
     if not found:
         return ""
     return (
         f"{', '.join(found)} (median over epochs and seeds). For runs that were trained together, a run's share of the "
         "time: it does not say how long a run takes alone, nor which design is faster"
     )
-
-
-def _brief(seconds: float) -> str:
-    """A time that may be far below a second."""
-    return formatting.duration(seconds) if seconds >= 1 else f"{seconds:.2g} s"

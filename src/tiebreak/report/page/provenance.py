@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tiebreak.plan.runs import DataSummary
+from tiebreak.plan.runs import RAN_CODE, DataSummary, Plan
 from tiebreak.report import formatting
+from tiebreak.study import registry
+from tiebreak.study.schema import Study
+from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
 
@@ -27,6 +31,29 @@ def data_rows(data: DataSummary) -> list[tuple[str, str]]:
     ]
 
 
+def code_rows(study: Study) -> list[tuple[str, str]]:
+    """That a user's own code was run, in one line."""
+    if study.designs_from is None:
+        return []
+    return [
+        ("designs", f"from {Path(study.designs_from).name}, the user's own code; a copy lies in the results folder")
+    ]
+
+
+def shared_warnings(verdict: Verdict, plan: Plan) -> list[str]:
+    """The warnings that a reader of the report needs: not that code was run, which the provenance says."""
+    every = dict.fromkeys((*verdict.warnings, *plan.warnings))
+    return [warning for warning in every if not warning.endswith(RAN_CODE)]
+
+
+def without_paths(text: str, study: Study, escape: Callable[[str], str]) -> str:
+    """A document without the absolute paths of the study's data and designs: their names say enough to others."""
+    for path in (study.data if registry.is_path(study.data) else "", study.designs_from or ""):
+        if Path(path).is_absolute():
+            text = text.replace(escape(path), escape(Path(path).name))
+    return text
+
+
 def commands(verdict: Verdict) -> list[tuple[str, str]]:
     """What to type in the results folder, where `study.toml` lies, to repeat, to extend and to verify the study."""
     here = Path()
@@ -36,6 +63,8 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
         rows.append(("add the seeds still needed", run_command(verdict.study, here, seeds_to_run(verdict, unsettled))))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
+    if grid := wider_grid(verdict.designs):
+        rows.append(("widen the grid; trained runs are kept", run_command(verdict.study, here, grid=grid)))
     return [*rows, ("verify every hash", "tiebreak check .")]
 
 
@@ -45,11 +74,19 @@ def undecided_primary(verdict: Verdict) -> ComparisonResult | None:
     return max(undecided, key=lambda item: item.seeds_needed or 0, default=None)
 
 
-def run_command(study: str, folder: Path | None, seeds: int | None = None) -> str:
+def run_command(
+    study: str,
+    folder: Path | None,
+    seeds: int | None = None,
+    grid: Mapping[str, tuple[float, ...]] | None = None,
+) -> str:
     """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
     parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
     parts += [] if folder is None else ["--out", str(folder)]
-    return shlex.join([*parts, *([] if seeds is None else ["--seeds", str(seeds)])])
+    parts += [] if seeds is None else ["--seeds", str(seeds)]
+    for name, values in (grid or {}).items():
+        parts += ["--grid", f"{name}={','.join(f'{value:g}' for value in values)}"]
+    return shlex.join(parts)
 
 
 def seeds_to_run(verdict: Verdict, item: ComparisonResult) -> int:

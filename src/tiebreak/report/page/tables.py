@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tiebreak.report import formatting
 from tiebreak.study import registry
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
+from tiebreak.text import listed
 from tiebreak.verdict import statistics
 from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
 from tiebreak.verdict.sentences import Number, claim_reason
@@ -24,6 +25,7 @@ class ArmRow:
     index: int
     design: str
     setting: str
+    edge: str  # of the grid, where the setting lies at one
     mean: str
     interval: str
     runs: str  # "9 of 10"
@@ -88,7 +90,8 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         name=item.name,
         index=index,
         design=item.design,
-        setting=setting_label(item.setting),
+        setting=setting_label(item.setting) if item.setting else "not tuned",
+        edge=listed([f"{edge.end} {edge.name} tried" for edge in item.at_edge]),
         mean=formatting.score(item.mean),
         interval=formatting.interval(item.low, item.high),
         runs=f"{item.seeds} of {planned}",

@@ -12,12 +12,15 @@ from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery
 from tiebreak.report.figures import main_figures
 from tiebreak.report.figures.drawing import Legend
+from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
 from tiebreak.report.page.comparisons import ComparisonRow, SeedRow
 from tiebreak.report.page.meaning import meaning
 from tiebreak.report.page.tables import ReportedRow
 from tiebreak.report.training_speed import training_rows
 from tiebreak.text import listed, number_of
+from tiebreak.verdict import ranges
+from tiebreak.verdict.grid_edges import edge_sentences
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.verdict.sentences import Number
 
@@ -101,6 +104,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "arms": tables.arm_rows(verdict),
         "metrics": metric_table.table(evidence),
         "lower": metric_table.lower_is_better(evidence),
+        "edges": edge_sentences(verdict.designs),
         "arm_descriptions": tables.arm_descriptions(evidence.study),
         "comparisons": comparisons.comparison_rows(verdict),
         "sentences": comparisons.question_answers(verdict, number),
@@ -111,9 +115,9 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "claims": tables.claim_rows(evidence, number),
         "hint": formatting.HINT if any(claim.verdict == "hint" for claim in verdict.claims) else "",
         "terms": evidence.plan.terms,
-        "warnings": list(dict.fromkeys((*verdict.warnings, *evidence.plan.warnings))),
+        "warnings": provenance.shared_warnings(verdict, evidence.plan),
         "unfinished": evidence.unfinished(),
-        "data": provenance.data_rows(evidence.plan.data),
+        "data": [*provenance.data_rows(evidence.plan.data), *provenance.code_rows(evidence.study)],
         "synthetic": evidence.plan.data.synthetic,
         "versions": [
             *((f"training of {name}", how) for name, how in training_rows(evidence.plan, evidence.records.state)),
@@ -127,6 +131,8 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     }
     there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
     headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
+    if len(evidence.study.settings()) == 1:
+        headings["settings"] = "Validation scores"
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
     sources = [name for item in verdict.claims for name in item.source] + [item.source for item in verdict.reported]
@@ -135,19 +141,19 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
 
 def figures(evidence: Evidence) -> dict[str, Any]:
     """The figures of the page with their legends, keyed as the template calls them."""
-    metric, *others = metric_table.ordered(evidence.study)
+    metric, *others = metric_table.drawn(evidence.study)
     primary = [item for item in evidence.verdict.comparisons if item.primary]
-    curves = [_curves(evidence, key) for key in (f"val_{metric}", "train_loss")]
-    quantity = metric_table.quantity(f"val_{metric}")
+    drawn = (f"val_{metric}", "train_loss", *(f"val_{other}" for other in others))
+    curves = _curves(evidence, f"val_{metric}")
     settings, reported = tables.setting_rows(evidence), tables.reported_rows(evidence)
     everyone = [Legend(index=index, text=arm.name) for index, arm in enumerate(evidence.study.arms)]
     return {
         "main_figures": [_main_figures(evidence, item, number) for number, item in enumerate(primary)],
-        "validation_curves": main_figures.learning_curves(curves[0], name="validation", quantity=quantity),
-        "loss_curves": main_figures.learning_curves(curves[1], name="loss", quantity="training loss"),
-        "other_curves": [svg for other in others if (svg := _small_curves(evidence, other))],
+        "curve_panels": [svg for key in drawn if (svg := _curve_panel(evidence, key))],
+        "curves_apart": sum(bool(curve.points) for curve in curves) > MOST_TOGETHER,
+        "curves_missing": _no_curves(curves),
         "curves_lower": _lower(evidence),
-        "curve_legend": _curve_legend(evidence, curves[0]),
+        "curve_legend": _curve_legend(evidence, curves),
         "setting_grid": main_figures.setting_grid(
             settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
         ),
@@ -156,6 +162,19 @@ def figures(evidence: Evidence) -> dict[str, Any]:
         "reported_panels": _reported_panels(reported),
         "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
         **gallery.figures(evidence),
+    }
+
+
+def notebook_figures(evidence: Evidence) -> dict[str, Any]:
+    """The difference, the seeds of each primary comparison and the learning curve of the metric, for a notebook."""
+    primary = [item for item in evidence.verdict.comparisons if item.primary]
+    drawn = [_main_figures(evidence, item, number) for number, item in enumerate(primary)]
+    key = f"val_{evidence.study.metric}"
+    small = [*(each.pairs for each in drawn), _curve_panel(evidence, key)]
+    return {
+        "difference_figures": [each.wide for each in drawn if each.wide],
+        "small_figures": [svg for svg in small if svg],
+        "curve_legend": _curve_legend(evidence, _curves(evidence, key)),
     }
 
 
@@ -229,19 +248,28 @@ def _curves(evidence: Evidence, key: str) -> list[main_figures.Curve]:
     ]
 
 
-def _small_curves(evidence: Evidence, metric: str) -> str:
-    key = f"val_{metric}"
+def _curve_panel(evidence: Evidence, key: str) -> str:
     return main_figures.learning_curves(
         _curves(evidence, key),
-        name=f"curves-{metric}",
+        name=f"curves-{key}",
         quantity=metric_table.quantity(key),
-        size=main_figures.SMALL_CURVES,
+        limits=ranges.range_of(key),
     )
+
+
+def _no_curves(curves: Sequence[main_figures.Curve]) -> str:
+    """Why there is no learning curve; empty where there is one."""
+    most = max((len(curve.points) for curve in curves), default=0)
+    if most > 1:
+        return ""
+    if most == 1:
+        return "One epoch was trained: there is no curve. The scores after it are under"
+    return "Missing: no epoch is recorded yet."
 
 
 def _lower(evidence: Evidence) -> str:
     """The drawn metrics in which less is better, the training loss among them."""
-    less = [name for name in metric_table.ordered(evidence.study) if evidence.study.goal(name) == "min"]
+    less = [name for name in metric_table.drawn(evidence.study) if evidence.study.goal(name) == "min"]
     return listed([metric_table.readable(name) for name in dict.fromkeys((*less, "loss"))])
 
 
@@ -249,11 +277,9 @@ def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve]) -> l
     rows = {row.name: row for row in tables.arm_rows(evidence.verdict)}
     legend = []
     for curve in curves:
-        setting = rows[curve.arm].setting if curve.arm in rows else "no setting"
+        setting = f", {rows[curve.arm].setting}" if curve.arm in rows and evidence.study.grid else ""
         n = curve.points[-1].n if curve.points else 0
-        legend.append(
-            Legend(index=curve.index, text=f"{curve.arm}, {setting}: n = {n} of {evidence.study.seeds} seeds")
-        )
+        legend.append(Legend(index=curve.index, text=f"{curve.arm}{setting}: n = {n} of {evidence.study.seeds} seeds"))
     return legend
 
 

@@ -12,12 +12,16 @@ from rich.text import Text
 
 from tiebreak.report import formatting
 from tiebreak.tasks.reply import AttentionWeights, Reply
-from tiebreak.text import number_of, printable
+from tiebreak.text import number_of, printable, rounded
 from tiebreak.verdict.statistics import Compared
 
 SHOWN_ANSWERS = 10
 MOST_STYLED = 200  # pairs: for more, wrapping lines and bold letters take most of the time
 SHADES = " ░▒▓█"
+ATTENTION_LEGEND = (
+    "attention: a row for each letter of the answer, a column for each letter of the input; a darker cell is a larger "
+    f"weight, in steps of {100 // len(SHADES)} % from '{SHADES[0]}' (below {100 // len(SHADES)} %) to '{SHADES[-1]}'"
+)
 WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
 
 
@@ -45,18 +49,20 @@ def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared
         ends = (result.low, result.high)
         interval = f", 95 % interval {formatting.open_interval(*ends, _four_digits)}" if result.low is not None else ""
         seeds = number_of(result.seeds, "paired seed")
-        write(Text(f"  difference {result.difference:+.4g}{interval}, over {seeds}"))
+        write(Text(f"  difference {_four_digits(result.difference)}{interval}, over {seeds}"))
         if result.p is not None:
             write(
                 Text(
-                    f"  p {result.p:.2g}, adjusted {result.p_adjusted:.2g}, sign-flip {result.p_sign_flip:.2g}; "
-                    f"a fresh run of {a} beats one of {b} with chance {result.p_a_better:.2f}"
+                    f"  p {formatting.p_value(result.p)}, adjusted {formatting.p_value(result.p_adjusted)}, "
+                    f"sign-flip {formatting.p_value(result.p_sign_flip)}; "
+                    f"a fresh run of {a} beats one of {b} with chance {formatting.chance(result.p_a_better)}"
                 )
             )
         if result.seeds_needed:
             write(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
         for flag in result.flags:
             write(Text(f"  note: {flag}"))
+    write(Text(f"margin {margin:g}: a smaller difference does not matter (--margin)", style="dim"))
 
 
 def print_reply(console: Console, reply: Reply, who: str) -> None:
@@ -70,6 +76,7 @@ def print_reply(console: Console, reply: Reply, who: str) -> None:
         console.print(Text(f"and {len(reply.answers) - SHOWN_ANSWERS} more", style="dim"))
     if reply.attention is not None:
         console.print(Text(_attention_map(reply.attention)))
+        console.print(Text(ATTENTION_LEGEND, style="dim"))
     console.print(Text(printable(f"answered by {who}{f'; {reply.note}' if reply.note else ''}"), style="dim"))
 
 
@@ -88,7 +95,7 @@ def _first_letter(name: str) -> str:
 
 
 def _four_digits(value: float) -> str:
-    return f"{value:+.4g}"
+    return f"{'+' if value > 0 else ''}{rounded(value, 4)}"
 
 
 def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:

@@ -13,8 +13,10 @@ from rich.text import Text
 from tiebreak.plan.runs import Plan
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
+from tiebreak.study.registry import metric_label
 from tiebreak.study.schema import Study
-from tiebreak.text import listed, number_of, printable
+from tiebreak.text import listed, number_of, printable, rounded
+from tiebreak.verdict.grid_edges import edge_sentences, wider_grid
 from tiebreak.verdict.model import Verdict
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
@@ -29,7 +31,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     console.print()
     _print_arms(console, verdict)
     better = " (lower is better)" if verdict.metric.goal == "min" else ""
-    what = f"{verdict.metric.split} {verdict.metric.name}{better}"
+    what = f"{verdict.metric.split} {metric_label(verdict.metric.name)}{better}"
     _say(console, f"{what}; intervals: 95 %, of the mean over seeds", "dim")
     console.print()
     _print_comparisons(console, verdict)
@@ -38,6 +40,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     for warning in verdict.warnings:
         _say(console, f"warning: {warning}", "yellow")
     _print_needed(console, verdict, report)
+    _print_edges(console, verdict, report)
     if report is not None:
         console.print()
         console.print(Text(printable(f"report: {report}")), soft_wrap=True)
@@ -87,6 +90,19 @@ def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> No
     seeds = provenance.seeds_to_run(verdict, first)
     _say(console, f"to settle {first.name}:", "dim")
     command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
+    console.print(Text(printable(f"  {command}")), soft_wrap=True)
+
+
+def _print_edges(console: Console, verdict: Verdict, report: Path | None) -> None:
+    """Arms that did best at an end of the grid, and the command that widens it."""
+    grid = wider_grid(verdict.designs)
+    if not grid:
+        return
+    console.print()
+    for line in edge_sentences(verdict.designs):
+        _say(console, line, "yellow")
+    _say(console, "to widen the grid (runs that are trained are kept):", "dim")
+    command = provenance.run_command(verdict.study, report.parent if report else None, grid=grid)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
@@ -159,9 +175,7 @@ def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) ->
 
 
 def _size(count: float) -> str:
-    return (
-        f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.2g} MB" if count < 1e8 else f"{count / 1e6:.0f} MB"
-    )
+    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{rounded(count / 1e6)} MB"
 
 
 def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:

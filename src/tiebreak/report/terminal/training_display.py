@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tiebreak.report import formatting
-from tiebreak.text import number_of, printable
+from tiebreak.text import number_of, printable, rounded
 
 LINE_SECONDS = 10.0  # without a terminal, a line at most this often
 BAR_WIDTH = 20
@@ -83,8 +83,7 @@ def steps_per_second(rate: float) -> str:
     >>> steps_per_second(41_234.5), steps_per_second(870), steps_per_second(0.73)
     ('41,000 steps/s', '870 steps/s', '0.73 steps/s')
     """
-    rounded = float(f"{rate:.2g}")
-    return f"{rounded:,.0f} steps/s" if rounded >= 10 else f"{rounded:g} steps/s"
+    return f"{rounded(rate)} steps/s"
 
 
 class TrainingProgress:

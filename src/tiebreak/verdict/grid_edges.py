@@ -1,0 +1,83 @@
+"""Arms that did best at an end of the grid: a value beyond it may be better still, so they may be under-tuned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tiebreak.results.tally import Tally
+from tiebreak.study import registry
+from tiebreak.text import listed
+from tiebreak.verdict.model import ArmResult, Edge
+
+LARGEST_STEP = math.sqrt(10)  # 0.1 is followed by 0.3, not by 1
+SHARES = ("momentum", "beta1", "beta2", "dropout", "label_smoothing")  # between 0 and 1
+
+
+def edges(tally: Tally, arm: str) -> tuple[Edge, ...]:
+    """The hyper-parameters whose chosen value is the smallest or the largest that was tried and finished.
+
+    A value that cannot be exceeded (dropout 0) is no edge, nor is the only value of its hyper-parameter.
+    """
+    metric = f"val_{tally.study.metric}"
+    finished = [each for each in tally.study.settings() if tally.scores(arm, each, metric)]
+    chosen = tally.chosen(arm)
+    if chosen not in finished:
+        return ()
+    found = []
+    for name, values in tally.study.grid.items():
+        tried = {each[name] for each in finished}
+        if len(tried) < 2 or min(values) < chosen[name] < max(values):
+            continue
+        largest = chosen[name] == max(values)
+        beyond = next_value(name, sorted(set(values)), largest=largest)
+        if beyond is not None:
+            wider = (beyond, *values) if (values[0] > values[-1]) == largest else (*values, beyond)
+            found.append(Edge(name=name, value=chosen[name], end="largest" if largest else "smallest", wider=wider))
+    return tuple(found)
+
+
+def next_value(name: str, values: Sequence[float], *, largest: bool) -> float | None:
+    """The value to try beyond one end of these (ascending, at least two); None where there can be none.
+
+    >>> next_value("lr", [0.001, 0.01, 0.1], largest=True), next_value("dropout", [0.2, 0.7], largest=True)
+    (0.3, 0.85)
+    """
+    hyper = registry.HYPERS[name]
+    end, before = (values[-1], values[-2]) if largest else (values[0], values[1])
+    if end >= hyper.high or end <= hyper.low:
+        return None
+    if name in SHARES:
+        beyond = (1 + end) / 2 if largest else end / 2
+    else:
+        ratio = max(end, before) / min(end, before) if before > 0 else LARGEST_STEP
+        beyond = end * min(ratio, LARGEST_STEP) if largest else end / min(ratio, LARGEST_STEP)
+    for digits in (1, 2, 3, 6):  # as short as it can be without falling back on the end
+        short = float(f"{beyond:.{digits}g}")
+        if abs(short - beyond) < 0.2 * abs(beyond - end) and hyper.low <= short <= hyper.high:
+            return short
+    return None
+
+
+def edge_sentences(arms: Sequence[ArmResult]) -> list[str]:
+    """One sentence for each end of the grid at which some arms did best."""
+    ends: dict[tuple[str, str, float], list[str]] = {}
+    for arm in arms:
+        for edge in arm.at_edge:
+            ends.setdefault((edge.name, edge.end, edge.value), []).append(arm.name)
+    lines = []
+    for (name, end, value), names in ends.items():
+        who = "every arm" if len(names) == len(arms) > 2 else listed(names)
+        beyond = "larger" if end == "largest" else "smaller"
+        lines.append(f"Best at the {end} {name} tried ({value:g}): {who}. No {beyond} one was tried: under-tuned?")
+    return lines
+
+
+def wider_grid(arms: Sequence[ArmResult]) -> dict[str, tuple[float, ...]]:
+    """The grid with a value more at every end at which some arm did best; only what changes."""
+    found: dict[str, tuple[float, ...]] = {}
+    for edge in (edge for arm in arms for edge in arm.at_edge):
+        known = found.get(edge.name, ())
+        joined = dict.fromkeys((*known, *edge.wider))
+        found[edge.name] = tuple(sorted(joined, reverse=edge.wider[0] > edge.wider[-1]))
+    return found
