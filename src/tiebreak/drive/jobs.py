@@ -9,7 +9,7 @@ from typing import Literal
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
-from tiebreak.text import rounded
+from tiebreak.text import number_of, rounded
 
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
@@ -57,7 +57,7 @@ def _parts(runs: int, fits: int, device: str, processes: int) -> int:
 
 def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) -> str:
     """The measurement and the strategy in one line for the user."""
-    what = f"{name}: {runs} run{'s' if runs > 1 else ''}"
+    what = f"{name}: {number_of(runs, 'run')}"
     if choice.fused_ms is None:
         return f"{what} one after the other{f': {choice.reason}' if choice.reason else ''}"
     times = f"({rounded(choice.fused_ms)} ms a step and run, {rounded(choice.loop_ms)} ms in a loop)"

@@ -15,8 +15,9 @@ from tiebreak import files
 from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
+from tiebreak.study.base import Exact, setting_label
+from tiebreak.study.optimiser import Optimiser
 from tiebreak.study.registry import Scalar, is_path
-from tiebreak.study.schema import Optimiser, Strict, setting_label
 
 PLAN_FILE = "plan.json"
 RAN_CODE = "is code and was run with your rights"  # ends the warning about a user's designs
@@ -29,7 +30,7 @@ def digest(content: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-class Run(Strict):
+class Run(Exact):
     """One training: everything that determines its numbers, and how the trained network is evaluated.
 
     `identity` names the run by content. `trajectory` leaves the number of epochs out where the schedule does not
@@ -128,7 +129,7 @@ def _distinguishing(run: Run) -> dict[str, Scalar]:
     return {**run.build, **run.options, "batch": run.batch, **rule}
 
 
-class PlannedArm(Strict):
+class PlannedArm(Exact):
     """An arm's share of the plan."""
 
     name: str
@@ -156,7 +157,7 @@ def run_key(setting: Mapping[str, float], seed: int) -> str:
     return f"{setting_label(setting)}/{seed}"
 
 
-class Term(Strict):
+class Term(Exact):
     """One of the terms of a comparison: its name, whether it is equal for all arms, and its value."""
 
     name: str
@@ -164,7 +165,7 @@ class Term(Strict):
     value: str
 
 
-class DataSummary(Strict):
+class DataSummary(Exact):
     """The data that the plan was made for."""
 
     name: str
@@ -180,7 +181,7 @@ class DataSummary(Strict):
     front_end: FrontEnd | None = None  # of speech: how sound became features
 
 
-class Plan(Strict):
+class Plan(Exact):
     """What will be trained, on which data and on which terms."""
 
     study: str

@@ -25,10 +25,17 @@ def _scalar(value: Any) -> Any:
 Options = dict[str, Annotated[Scalar, BeforeValidator(_scalar)]]
 
 
-class Strict(BaseModel):
-    """A frozen model without type coercion. An unknown key is an error that names the nearest valid key."""
+class Exact(BaseModel):
+    """A frozen model without type coercion and without other keys.
+
+    For files that programs write: no Python code runs while one is read, which halves the time for a large plan.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class Strict(Exact):
+    """For files that people write: an unknown key is an error that names the nearest valid key."""
 
     @model_validator(mode="before")
     @classmethod

@@ -22,6 +22,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 MESSAGES = {  # by pydantic's error type, where the words of a study file are clearer
     "missing": "this key is required",
+    "extra_forbidden": "unknown key",
     "model_type": "should be a table",
     "dict_type": "should be a table",
     "tuple_type": "should be a list",
@@ -126,7 +127,9 @@ def _message(item: ErrorDetails) -> str:
     kind = item["type"]
     message = MESSAGES.get(kind) or item["msg"].removeprefix("Value error, ").replace("Input should", "should")
     return (
-        message if kind in ("missing", "value_error", "json_invalid") else f"{message}{_not_value(item.get('input'))}"
+        message
+        if kind in ("missing", "extra_forbidden", "value_error", "json_invalid")
+        else f"{message}{_not_value(item.get('input'))}"
     )
 
 
