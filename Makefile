@@ -15,7 +15,7 @@ install: $(STAMP) ## create .venv and install tiebreak into it
 $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (about two minutes the first time) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[embedded,dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[speech,dev]'
 	@touch $(STAMP)
 
 run: $(STAMP) ## run the default study on embedded data; ends with a verdict and a report

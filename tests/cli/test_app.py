@@ -28,7 +28,7 @@ def test_help_of_every_command_says_what_it_does(command: Callable[..., None], t
 
 def test_help_of_all_names_every_command(tiebreak: Tiebreak) -> None:
     shown = tiebreak("--help").out
-    commands = [getattr(item.callback, "__name__", "") for item in app.app.registered_commands]
+    commands = [item.name or getattr(item.callback, "__name__", "") for item in app.app.registered_commands]
     for name in (*commands, "data"):
         assert re.search(rf"│ {name}\s", shown)
     assert "tiebreak run pooling --quick" in shown

@@ -231,3 +231,9 @@ def test_what_cannot_be_fetched_says_so_at_once(
 def test_the_command_line_knows_no_data_set_by_name() -> None:
     source = Path(data_commands.__file__).read_text("utf-8")
     assert not [name for name in registry.DATA if f'"{name}"' in source]
+
+
+def test_data_that_needs_an_extra_says_how_to_install_it(tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tiebreak.cli.data_commands.find_spec", lambda name: None)
+    listed = " ".join(tiebreak("data", "list").out.split())
+    assert listed.count("pip install 'tiebreak[speech]'") == 2

@@ -121,7 +121,7 @@ def test_truncated(tmp_path: Path) -> None:
 def test_missing_key_names_the_nearest(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", allow_pickle=False, **SAVED)
     line = refusal(tmp_path / "x.npz", {"train_image": ANY})
-    assert line == "no array is called 'train_image'; did you mean 'train_images'?"
+    assert line == "no array 'train_image'; expected train_image; found train_images"
 
 
 def test_pickled_objects(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,7 +48,10 @@ def data_list(data_dir: DataDirOption = None) -> None:
             found = ", ".join(map(str, families.locate(name, data_dir).values())) or "embedded"
         except TiebreakError:
             found = "not here"
-        rows.append((name, entry.line, fetch.find_source(name).licence, found))
+        source = fetch.find_source(name)
+        if source.package and find_spec(source.package) is None:
+            found += f"; needs `pip install '{source.extra}'`"
+        rows.append((name, entry.line, source.licence, found))
     listings.print_data(_console(), rows)
 
 
@@ -75,6 +79,9 @@ def data_check(
         str | None,
         typer.Option(metavar="NAME", help="The task of your own data; default: by its file names."),
     ] = None,
+    resize: Annotated[
+        int, typer.Option(metavar="N", min=0, max=1024, help="Your own folder of images: as the task option `resize`.")
+    ] = 0,
     data_dir: DataDirOption = None,
 ) -> None:
     """Compare the checksums of a data set's files with the published ones, load it and print what it holds.
@@ -95,6 +102,13 @@ def data_check(
             family = families.likely(find_user_path(name, data_dir))
             task = next(each for each, known in registry.TASKS.items() if known.family == family)
             print_line(f"{name}: read as data of the task {task}; choose another with --task")
+        if resize:
+            if task != "classify":
+                raise TiebreakError(f"--resize {resize}: for images, not for data of the task {task}")
+            from tiebreak.data.images import image_data
+
+            _print_lines(image_data.load(name, data_dir, resize).description())
+            return
         _print_lines(families.load(registry.TASKS[task].family, name, data_dir).description())
         return
     if name not in registry.DATA and Path(name).exists():

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak import catalog
-from tiebreak.api import designs_are_code, open_result
+from tiebreak.api import open_result
 from tiebreak.cli.run_choice import best_arm, chosen_run
 from tiebreak.drive.recorder import resumable
 from tiebreak.errors import TiebreakError, nearest
@@ -21,6 +21,7 @@ from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.streams import stream
 from tiebreak.study import registry
+from tiebreak.study.design_file import designs_are_code
 from tiebreak.study.registry import Scalar
 from tiebreak.study.rules import check_option
 from tiebreak.tasks.interface import TrainedOn

@@ -131,7 +131,8 @@ def joint_checksum(files: Mapping[str, Checked]) -> str:
 def check_fetchable(source: Source) -> None:
     """Raise one line that says what to do instead where there is nothing to download."""
     if not source.files:
-        raise TiebreakError(f"{source.name} needs no download: `pip install 'tiebreak[embedded]'` brings it")
+        brings = f": `pip install '{source.extra}'` brings it" if source.extra else ""
+        raise TiebreakError(f"{source.name} needs no download{brings}")
     if not _fetchable(source):
         filenames = " and ".join(file.filename for file in source.files)
         raise TiebreakError(

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from tiebreak.errors import TiebreakError, nearest
+from tiebreak.errors import TiebreakError
 from tiebreak.files import check_regular
 from tiebreak.text import printable
 
@@ -27,6 +27,7 @@ LIMIT_BYTES = 8 << 30  # of all arrays that are read from one file
 EXPANDED_BYTES = 512 << 20  # of arrays that take more than EXPANSION times the space of their file: a bomb otherwise
 EXPANSION = 50  # images and features take 2 to 20 times the space of their file
 CHUNK_BYTES = 1 << 20
+MOST_NAMED = 8  # arrays in a message
 DEFLATE_RATIO = 1032  # the most that a deflated byte can stand for
 KINDS = {"b": "true or false", "i": "integers", "u": "unsigned integers", "f": "floating point", "U": "text"}
 HEADERS: Mapping[tuple[int, int], Callable[[IO[bytes]], tuple[tuple[int, ...], bool, np.dtype[Any]]]] = {
@@ -63,7 +64,8 @@ def read_npz(path: Path, expected: Mapping[str, ArraySpec], limit: int = LIMIT_B
         entries = _entries(path, archive)
         for key in expected:
             if key not in entries:
-                raise TiebreakError(f"{path}: no array is called {key!r}; {nearest(key, entries)}")
+                found = ", ".join(map(printable, sorted(entries)[:MOST_NAMED])) or "none"
+                raise TiebreakError(f"{path}: no array {key!r}; expected {', '.join(expected)}; found {found}")
         if (total := sum(entries[key].file_size for key in expected)) > limit:
             raise TiebreakError(f"{path}: claims {total:,} bytes of arrays; at most {limit:,} are read")
         for key in expected:

@@ -50,6 +50,8 @@ class Source:
     licence: str
     citation: str
     folder: str = ""  # another name of the folder that its files may lie in
+    package: str = ""  # an optional package that makes it, by the name that Python imports
+    extra: str = ""  # what pip installs it with
 
 
 # Of everything that is spoken on the user's machine.
@@ -57,6 +59,8 @@ SPOKEN = Source(
     name="spoken",
     licence="sounds made on this machine by eSpeak NG (GPL 3.0 or later)",
     citation="eSpeak NG, github.com/espeak-ng/espeak-ng",
+    package="espeakng_loader",
+    extra="tiebreak[speech]",
 )
 
 
@@ -241,6 +245,8 @@ SOURCES: Mapping[str, Source] = {
         licence=f"transcripts: public domain; {SPOKEN.licence}",
         citation=f"{_LJ}; {SPOKEN.citation}",
         folder="ljspeech",
+        package=SPOKEN.package,
+        extra=SPOKEN.extra,
     ),
     # Upstream's file changes with time: these are fixed cuts of it, without addresses.
     "tatoeba-spa-eng": Source(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
@@ -11,6 +11,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.checkpoint_file import checkpoint_folder, checkpoint_path
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
+from tiebreak.text import number_of
 
 
 def record(store: Store, folder: Path, message: Message) -> None:
@@ -68,3 +69,16 @@ def resumable(run: Run, kept: Iterable[CheckpointRecord]) -> tuple[CheckpointRec
     trajectory = run.trajectory
     usable = [each for each in kept if each.trajectory == trajectory and each.epoch <= run.epochs and not each.pruned]
     return tuple(sorted(usable, key=lambda each: -each.epoch))
+
+
+def pruned_note(runs: Iterable[Run], states: Mapping[str, Sequence[CheckpointRecord]]) -> str:
+    """Says how many of the runs could have been continued, had their checkpoints not been pruned; empty if none.
+
+    `states`: all checkpoints by trajectory.
+    """
+    lost = 0
+    for run in runs:
+        kept = states.get(run.trajectory, ())
+        lost += any(state.pruned for state in kept) and not resumable(run, kept)
+    what = f"{number_of(lost, 'run')} cannot be continued, since `tiebreak prune` removed the checkpoints"
+    return f"{what}: trained from the beginning" if lost else ""

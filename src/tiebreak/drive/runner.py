@@ -15,7 +15,7 @@ from tiebreak.data.checksums import save_checksums
 from tiebreak.drive.jobs import StrategyOption, describe_choice, needs_measuring, split_into_jobs, strategy_for
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
-from tiebreak.drive.recorder import record, remove_unrecorded, resumable
+from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
@@ -98,7 +98,8 @@ class Driver:
         runs = missing(self._plan, self._store)
         remove_unrecorded(self._folder, self._store.checkpoints())
         self._read_checkpoints()
-        self._report_pruned(runs)
+        if lost := pruned_note(runs, self._states):
+            self._listen(Note(text=lost))
         groups = cohorts(runs)
         failed = self._measure(groups)
         ended = {message.record.identity for message in failed}
@@ -213,17 +214,6 @@ class Driver:
 
     def _resumable(self, run: Run) -> tuple[CheckpointRecord, ...]:
         return resumable(run, self._states.get(run.trajectory, []))
-
-    def _report_pruned(self, runs: Sequence[Run]) -> None:
-        """Say which of the runs could have been continued, had their checkpoints not been pruned."""
-        lost = [
-            run
-            for run in runs
-            if not self._resumable(run) and any(state.pruned for state in self._states.get(run.trajectory, ()))
-        ]
-        if lost:
-            what = f"{number_of(len(lost), 'run')} cannot be continued, since `tiebreak prune` removed the checkpoints"
-            self._listen(Note(text=f"{what}: trained from the beginning"))
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Have the jobs done; store and report what the workers send."""

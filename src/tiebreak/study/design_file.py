@@ -48,3 +48,8 @@ def _keys(path: Path, value: ast.expr | None) -> list[str]:
 def file_hash(path: Path) -> str:
     """A hash of the file's text. It is part of the identity of every run of its designs."""
     return hashlib.sha256(files.read_text(path).encode()).hexdigest()[:20]
+
+
+def designs_are_code(path: str) -> str:
+    """What every command says before it runs a user's designs."""
+    return f"running {path}: the designs it defines are code, with all your rights"

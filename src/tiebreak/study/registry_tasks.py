@@ -29,6 +29,13 @@ TASKS: Mapping[str, TaskEntry] = {
                 line="the whole test split, or the 529 test images of the reports",
             ),
             "shuffle_pixels": Option(default=False, line="apply one fixed permutation to the pixels of every image"),
+            "resize": Option(
+                default=0,
+                low=0,
+                high=1024,
+                line="resize the images of your own folder to this width and height; 0: as they are",
+                of_data=True,
+            ),
         },
         evaluation={
             "shift": Option(

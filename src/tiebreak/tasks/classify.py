@@ -38,17 +38,20 @@ class Classify:
     shared: frozenset[str] = frozenset()
     ordered: bool = False
 
+    def __init__(self, resize: int = 0) -> None:
+        self._resize = resize
+
     def load(self, name: str, data_dir: Path | None) -> ImageData:
-        """The data set `name`, checked."""
-        return image_data.load(name, data_dir)
+        """The data set `name`, checked; the images of a user's own folder resized as the options say."""
+        return image_data.load(name, data_dir, self._resize)
 
     def vocabulary(self, data: ImageData) -> dict[str, tuple[str, ...]]:
         """The names of the classes."""
         return {"classes": data.class_names}
 
     def with_options(self, options: Mapping[str, Scalar]) -> Classify:
-        """The same: loss and outcomes have no options."""
-        return self
+        """The same with another size of images; loss and outcomes have no options."""
+        return Classify(int(options.get("resize", self._resize)))
 
     def sizes(self, data: ImageData, options: Mapping[str, Scalar]) -> dict[str, int]:
         """How many images each split has."""

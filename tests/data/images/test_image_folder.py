@@ -153,6 +153,28 @@ def test_names_of_classes_are_printable(tmp_path: Path) -> None:
     assert all(line.isprintable() for line in data.description())
 
 
+def test_images_of_other_sizes_are_refused_with_the_remedy_or_resized(tmp_path: Path) -> None:
+    root = by_class(tmp_path, {"cat": 8, "dog": 8})
+    Image.fromarray(np.zeros((9, 7), np.uint8)).save(root / "dog" / "odd.png")
+    (root / "notes.txt").touch()
+    with pytest.raises(TiebreakError, match=r"odd\.png: 7x9 pixels.*resize = 4"):
+        load(root)
+    data = load_images(f"{root}/", None, resize=6)
+    assert {images.shape[1:] for images in data.images.values()} == {(6, 6)}
+    assert any("resized to 6x6" in note for note in data.notes)
+    assert any("left out" in note and "notes.txt" in note for note in data.notes)
+    assert data.checksum == checksum(f"{root}/")
+    assert [line.strip() for line in data.description()][2:4] == list(data.notes)
+
+
+def test_resizing_is_for_folders_only(tmp_path: Path) -> None:
+    with pytest.raises(TiebreakError, match=r"mnist5k: options\.resize"):
+        load_images("mnist5k", None, resize=8)
+    np.savez(tmp_path / "a.npz", x=np.zeros(1))
+    with pytest.raises(TiebreakError, match=r"a\.npz: options\.resize"):
+        load_images(str(tmp_path / "a.npz"), None, resize=8)
+
+
 def test_description(tmp_path: Path) -> None:
     data = load(by_split(tmp_path))
     assert data.description() == [

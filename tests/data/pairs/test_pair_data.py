@@ -87,6 +87,7 @@ def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     data = load(str(path))
     assert data.notes == (
         "2 blank lines skipped in mine.tsv",
+        "1 lines with more than two columns in mine.tsv: the others left out",
         "2 pairs dropped in mine.tsv: an empty source or target",
         "4 repeated pairs dropped",
         "4 characters of val and test that no training sentence has, read as unknown",

@@ -173,7 +173,7 @@ def _graph(source: Source, parts: Parts, checksum: str, official: bool | None) -
         splits, rule = split_nodes(where, labels, names), SPLIT_RULE
     check_splits(where, splits, labels, names)
     edges = clean(where, parts.edges, len(labels))
-    notes = edges.notes(len(labels))
+    notes = (*edges.notes(len(labels)), *parts.notes)
     if unlabelled := int((labels == UNKNOWN).sum()):
         notes = (*notes, f"nodes without a label: {unlabelled:,}")
     return GraphData(

@@ -28,6 +28,7 @@ from scipy.sparse import csr_matrix
 
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.graphs.graph_parts import UNKNOWN, Indices, Matrix, Parts, checked_features, sparse_rows
+from tiebreak.data.left_out import left_out
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.data.splits import SPLITS
 from tiebreak.errors import TiebreakError, nearest
@@ -38,6 +39,7 @@ FILES = ("edges.csv", "features.csv", "features.npz", "labels.csv")
 SPLIT_KEYS = {split: f"{split}_idx" for split in SPLITS}
 WHOLE, FLAGS = ArraySpec(ndim=(1,), kinds="iu"), ArraySpec(ndim=(1,), kinds="b")
 PAIRS, DENSE, VALUES = (ArraySpec(ndim=(n,), kinds=kinds) for n, kinds in ((2, "iu"), (2, "buif"), (1, "buif")))
+MOST_NAMED = 8  # columns in a message
 COMPRESSED = {"feat_data": VALUES, "feat_indices": WHOLE, "feat_indptr": WHOLE, "feat_shape": WHOLE}
 
 
@@ -119,7 +121,17 @@ def _read_folder(folder: Path) -> Parts:
         class_names=class_names,
         node_names=tuple(places),
         split_rule="as in labels.csv",
+        notes=(*_unused_columns(folder), *left_out(folder, {folder / name for name in FILES})),
     )
+
+
+def _unused_columns(folder: Path) -> Iterator[str]:
+    """A line for each file with columns that are not read."""
+    for name, used in (("edges.csv", ("source", "target")), ("labels.csv", ("node", "label", "split"))):
+        header = [field.strip() for field in next(csv.reader(read_text(folder / name).split("\n", 1)[:1]), [])]
+        others = [printable(field) for field in header if field not in used]
+        if others:
+            yield f"left out: columns of {name}: {', '.join(others)}"
 
 
 def _csv_features(path: Path) -> tuple[dict[str, int], Matrix]:
@@ -186,7 +198,9 @@ def _rows(path: Path, columns: tuple[str, ...], optional: tuple[str, ...] = (), 
     try:
         header = [field.strip() for field in next(reader)]
         if missing := [column for column in columns if column not in header]:
-            raise TiebreakError(f"{where}: line 1: no column is called {missing[0]!r}; {nearest(missing[0], header)}")
+            found = ", ".join(map(printable, header[:MOST_NAMED])) + (", ..." if len(header) > MOST_NAMED else "")
+            expected = ", ".join([*columns, *(["a column for each feature"] if rest else [])])
+            raise TiebreakError(f"{where}: line 1: no column {missing[0]!r}; expected {expected}; found {found}")
         chosen: list[int | None] = [header.index(column) for column in columns]
         chosen += [header.index(column) if column in header else None for column in optional]
         chosen += [place for place in range(len(header)) if rest and place not in chosen]

@@ -41,6 +41,7 @@ class Parts:
     class_names: tuple[str, ...] = ()  # none given: their numbers
     node_names: tuple[str, ...] = ()  # the same
     split_rule: str = "as published"
+    notes: tuple[str, ...] = ()  # what was left out
 
 
 class Edges(NamedTuple):

@@ -16,7 +16,7 @@ Addresses, sha256 or md5, and licences: `sources.SOURCES`. N images, H height, W
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +66,7 @@ class ImageData:
     citation: str
     split_rule: str = "as published"  # where the splits come from, in words
     reported_test: tuple[int, ...] = ()  # how many test images of each class the reports used; none given: all
+    notes: tuple[str, ...] = ()  # of a user's own: what was resized, what was left out
 
     def __post_init__(self) -> None:
         if not self.class_names:
@@ -105,14 +106,20 @@ class ImageData:
         return [
             f"{name}: {self.classes} classes, {sizes}; {width}x{height} pixels, {colour}",
             f"{name}: split {self.split_rule}; sha256 {self.checksum}",
+            *(f"  {note}" for note in self.notes),
             *(f"  {class_name}: {counts_by_split(counts)}" for class_name, *counts in by_class),
         ]
 
 
-def load(name: str, data_dir: Path | None = None) -> ImageData:
-    """The image data set called `name`, or the user's own at the path `name`, checked and split."""
+def load(name: str, data_dir: Path | None = None, resize: int = 0) -> ImageData:
+    """The image data set called `name`, or the user's own at the path `name`, checked and split.
+
+    `resize` above 0: the images of a user's own folder become that many pixels wide and high.
+    """
     if is_path(name):
-        return _load_user_images(name, data_dir)
+        return _load_user_images(name, data_dir, resize)
+    if resize:
+        raise TiebreakError(f"{name}: options.resize is for your own folder of images; remove it")
     if name not in CLASSES:
         raise TiebreakError(f"no image data set is called {name!r}; {nearest(name, CLASSES)} ({OWN_DATA})")
     if name == "mnist5k":
@@ -145,10 +152,11 @@ def _read(name: str, files: Mapping[str, Path]) -> Labelled:
     return (image_arrays.read_mnist if name == "mnist" else image_arrays.read_medmnist)(path, CLASSES[name])
 
 
-def _load_user_images(name: str, data_dir: Path | None) -> ImageData:
-    own = load_user_images(find_user_path(name, data_dir))
+def _load_user_images(name: str, data_dir: Path | None, resize: int) -> ImageData:
+    own = load_user_images(find_user_path(name, data_dir), resize)
     unknown = Source(name=name, licence="", citation="")
-    return _image_data(unknown, own.splits, own.class_names, own.checksum, None, own.split_rule)
+    found = _image_data(unknown, own.splits, own.class_names, own.checksum, None, own.split_rule)
+    return replace(found, notes=own.notes)
 
 
 def _load_embedded(name: str) -> ImageData:

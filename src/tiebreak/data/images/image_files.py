@@ -10,7 +10,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +37,7 @@ class Form:
     width: int
     height: int
     grey: bool
+    of_other_size: int = field(default=0, compare=False)  # pictures that must be resized
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,21 +45,28 @@ class Form:
         return (self.height, self.width) if self.grey else (self.height, self.width, 3)
 
 
-def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES) -> Form:
-    """The form of the pictures, from their headers; an error names the first that is not of the common size."""
+def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES, resize: int = 0) -> Form:
+    """The form of the pictures, from their headers.
+
+    An error names the first of another size, unless all are to be resized to `resize` x `resize` pixels.
+    """
     sizes, modes = [], set()
     for path in paths:
         with _opened(path) as picture:
             sizes.append(picture.size)
             modes.add(picture.mode)
     (width, height), count = Counter(sizes).most_common(1)[0]
-    for path, size in zip(paths, sizes, strict=True):
+    if resize:
+        width = height = resize
+        count = sizes.count((width, height))
+    for path, size in zip(paths, sizes, strict=True) if not resize else ():
         if size != (width, height):
             raise TiebreakError(
                 f"{printable(path)}: {size[0]}x{size[1]} pixels, but most images here have {width}x{height} "
-                f"(of another size: {len(paths) - count:,} of {len(paths):,}); make all one size"
+                f"(of another size: {len(paths) - count:,} of {len(paths):,}); expected one size: make all one size, "
+                f"or have them resized: options = {{ resize = {min(width, height)} }} in the study file"
             )
-    form = Form(width=width, height=height, grey=modes <= set(GREY))
+    form = Form(width=width, height=height, grey=modes <= set(GREY), of_other_size=len(paths) - count)
     if (total := len(paths) * int(np.prod(form.shape))) > limit:
         raise TiebreakError(
             f"{printable(paths[0])}: {len(paths):,} images of {width}x{height} pixels take {total:,} bytes; "
@@ -68,10 +76,13 @@ def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES) -> Form:
     return form
 
 
-def read(paths: Sequence[Path], form: Form) -> NDArray[np.uint8]:
-    """The pictures as one array [N, H, W] or [N, H, W, 3]."""
+def read(paths: Sequence[Path], form: Form, *, resize: bool = False) -> NDArray[np.uint8]:
+    """The pictures as one array [N, H, W] or [N, H, W, 3]; those of another size are refused, or resized."""
     images = np.empty((len(paths), *form.shape), np.uint8)
     for index, path in enumerate(paths):
+        if resize:
+            images[index], _ = read_resized(path, form)
+            continue
         with _opened(path) as picture:
             pixels = np.asarray(_converted(picture, "L" if form.grey else "RGB"))
         if pixels.shape != form.shape:

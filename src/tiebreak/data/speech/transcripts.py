@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from tiebreak.data.checksums import file_checksum
+from tiebreak.data.left_out import left_out
 from tiebreak.data.speech.audio import SUFFIXES
 from tiebreak.data.speech.speech_data import SpeechData
 from tiebreak.data.splits import SPLITS, Item, split_tenths
@@ -45,7 +46,14 @@ def load_transcripts(root: Path, name: str) -> SpeechData:
         rate=RATE,
         checksum=_checksum(root, splits),
         split_rule=rule,
+        reading_notes=left_out(root, _used(root, splits)),
     )
+
+
+def _used(root: Path, splits: Mapping[str, Utterances]) -> set[Path]:
+    """The files that are read: the clips and their tables."""
+    tables = {root / TABLE, *(root / split / TABLE for split in SPLITS)}
+    return tables | {path for split in SPLITS for path, _ in splits[split]}
 
 
 def _list(root: Path) -> tuple[Mapping[str, Utterances], str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tiebreak.data.fetch import find_source, joint_checksum, verify
+from tiebreak.data.left_out import left_out
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import SPLITS
 from tiebreak.data.text.pydoc_topics import SPLIT_RULE, load_topics
@@ -115,6 +116,7 @@ def read_user_text(name: str, level: Level, data_dir: Path | None) -> Reading:
         marks=found.marks,
         checksum=found.checksum(),
         split_rule=found.split_rule,
+        notes=left_out(path, set(found.files.values())) if path.is_dir() else (),
     )
 
 
