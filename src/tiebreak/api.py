@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tiebreak import files
 from tiebreak.cli.progress import ProgressListener
+from tiebreak.drive.device import require_device
 from tiebreak.drive.messages import Note
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.planner import data_checksum, find_plan
+from tiebreak.plan.planner import data_checksum, design_modules, find_plan
+from tiebreak.plan.retraining import explain_retraining
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document
@@ -23,7 +24,6 @@ from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
 from tiebreak.results.manifest import (
-    DESIGNS_FILE,
     STUDY_FILE,
     is_recorded,
     require_folder_file,
@@ -34,10 +34,10 @@ from tiebreak.results.record import Records
 from tiebreak.results.score_rows import Row, score_rows, to_frame
 from tiebreak.results.seal import seal
 from tiebreak.results.store import STORE_FILE
-from tiebreak.results.stored_study import changes, check_name, stored_study
+from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
 from tiebreak.results.tally import Tally
 from tiebreak.study import parsing
-from tiebreak.study.design_file import designs_are_code
+from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused, open_in_browser
 from tiebreak.verdict.decide import make_verdict
@@ -81,14 +81,18 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
     """Write the resolved study and its plan into the folder; an unchanged plan is reused.
 
     A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
+    Nothing is written before the plan is made: a network that cannot be built leaves nothing behind.
     """
     check_name(study, folder)
-    if study.designs_from is not None:
-        write_files(folder, {DESIGNS_FILE: files.read_text(Path(study.designs_from))})
-        study = study.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
+    contents = design_modules(study)
     plan = find_plan(study, folder if is_recorded(folder, PLAN_FILE) else None, data_dir)
-    written = study if study.designs_from is None else study.model_copy(update={"designs_from": DESIGNS_FILE})
-    write_files(folder, {STUDY_FILE: parsing.to_toml(written), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"})
+    if study.designs_from is not None:
+        if design_modules(study) != contents:
+            raise TiebreakError(f"{study.designs_from}: changed while the plan was made; run the study again")
+        study = study.model_copy(update={"designs_from": DESIGNS_FILE})
+        plan = plan.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
+    contents |= {STUDY_FILE: parsing.to_toml(study), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"}
+    write_files(folder, contents)
     return plan
 
 
@@ -113,7 +117,7 @@ def run(
         with ProgressListener(SafeConsole()) as progress:
             return run(study, out, machine=machine, listen=progress.on_message)
     folder, machine = Path(out), machine or Machine()
-    _check_device(machine)
+    require_device(machine.device)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
         if study.designs_from is not None:
@@ -121,6 +125,7 @@ def run(
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
         if is_recorded(folder, STUDY_FILE):
             check_name(study, folder)  # before anything is set aside
+        before = stored_plan(folder)
         damaged = heal(folder)
         if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
             damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
@@ -129,22 +134,14 @@ def run(
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
             listen(Note(text=line))
         if changed:
-            text = f"{folder}: the study has changed since it was run here ({', '.join(changed)})"
-            listen(Note(text=f"{text}; runs that are still part of it are kept, its earlier answer is replaced"))
+            keys = ", ".join(changed)
+            listen(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
+        if again := explain_retraining(before, plan, *stored_runs(folder)):
+            listen(Note(text=f"{folder}: {again}"))
         with open_driver(plan, folder, machine, listen) as driver:
             driver.train()
             driver.make_exhibits(study)
         return conclude(folder)
-
-
-def _check_device(machine: Machine) -> None:
-    if machine.device == "cpu":
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built without CUDA"
-        raise TiebreakError(f"--device cuda: torch {torch.__version__} ({built}) sees no GPU here; use --device cpu")
 
 
 def conclude(folder: Path, *, rewrite: bool = False) -> Result:

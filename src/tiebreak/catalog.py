@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from tiebreak.errors import TiebreakError, nearest
+from tiebreak.errors import TiebreakError, is_user_file, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
 from tiebreak.models.design import Design
 from tiebreak.models.gcn import Gcn, GcnNoLoops, GcnNone, GcnNoneNoLoops, GcnRow, GcnRowNoLoops, MlpGraph
@@ -109,5 +109,5 @@ def _importable(folder: Path) -> Iterator[None]:
         sys.path.remove(str(folder))
         for name in set(sys.modules) - before:
             origin = Path(getattr(sys.modules[name], "__file__", None) or "/")
-            if origin.is_relative_to(folder) and "site-packages" not in origin.parts:
+            if is_user_file(origin, folder):
                 del sys.modules[name]

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PACKAGE = Path(__file__).parent
+
 
 class TiebreakError(ValueError):
     """A mistake in a file, an option or the environment. The command line prints it and exits with code 2."""
@@ -58,8 +60,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _of_user(frames: list[traceback.FrameSummary], designs_from: str | None) -> list[traceback.FrameSummary]:
-    """The frames in the user's design file, or in a file beside it."""
+    """The frames in the user's design file, or in a module beside it."""
     if designs_from is None:
         return []
     folder = Path(designs_from).resolve().parent
-    return [frame for frame in frames if Path(frame.filename).resolve().parent == folder]
+    return [frame for frame in frames if is_user_file(Path(frame.filename).resolve(), folder)]
+
+
+def is_user_file(path: Path, folder: Path) -> bool:
+    """Whether a file is the user's: below the folder of the designs, and neither installed nor one of ours."""
+    return path.is_relative_to(folder) and "site-packages" not in path.parts and not path.is_relative_to(PACKAGE)

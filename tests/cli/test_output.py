@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tiebreak
-from tiebreak.cli.output import print_error, print_json, print_line
+from tiebreak.cli.output import print_error, print_json, print_line, usage_error
 
 SOURCE = Path(tiebreak.__file__).parent
 FREE = {"cli/output.py", "data/load_progress.py", "data/speech/espeak_process.py"}  # the last one: to its parent
@@ -53,3 +53,24 @@ def test_nothing_else_prints() -> None:
         ):
             found.append(name)
     assert not found
+
+
+@pytest.mark.parametrize(
+    ("message", "arguments", "expected"),
+    [
+        ("Invalid value for '--seeds': Input should be a valid integer, unable to parse", "--seeds x", "--seeds x: "),
+        ("Invalid value for '--goal': Value error, 'up' is not one of 'max', 'min'.", "--goal=up", "one of max, min"),
+        ("Invalid value for '--workers': Input should be greater than or equal to 1", "--workers 0", "at least 1"),
+        (
+            "Invalid value for '--margin': Input should be a valid number",
+            "--margin x",
+            "--margin x: should be a number",
+        ),
+        ("No such option: --seed", "--seed 3", "no such option: --seed"),
+    ],
+)
+def test_a_wrong_option_is_told_with_its_value_and_what_is_allowed(message: str, arguments: str, expected: str) -> None:
+    found = usage_error(message, arguments.split())
+    assert expected in found
+    assert "Input" not in found
+    assert "error" not in found

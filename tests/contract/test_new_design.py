@@ -84,5 +84,5 @@ def test_it_can_be_planned(tiny_study: Callable[..., Study], tiny_data_dir: Path
     arms = [{"name": "new", "design": NAME}, {"name": "pool", "design": "cnn-pool"}]
     plan = make_plan(tiny_study(arms=arms, comparisons=[{"a": "new", "b": "pool"}]), tiny_data_dir)
     assert NAME in {run.design for run in plan.runs.values()}
-    cohorts = {cohort.name: cohort for cohort in predict(plan, tiny_data_dir, 1).cohorts}
+    cohorts = {cohort.name: cohort for cohort in predict(plan).cohorts}
     assert cohorts[NAME].parameters == 6 * 10 + 2 * 7

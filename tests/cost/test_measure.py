@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tiebreak.cost import measure
 from tiebreak.models.design import Images
@@ -41,8 +41,18 @@ def test_counting_activations_leaves_the_network_as_it_was() -> None:
     assert all(parameter.grad is None for parameter in network.parameters())
 
 
-def test_a_step_takes_time() -> None:
-    assert measure.step_seconds(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), SHAPE, 4) > 0
+def test_a_network_whose_output_is_a_view_of_a_parameter_is_counted() -> None:
+    class Bias(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.bias = nn.Parameter(torch.zeros(3))
+
+        def forward(self, images: Tensor) -> Tensor:
+            return self.bias.expand(len(images), -1)
+
+    network = Bias()
+    assert measure.forward_flops(network, SHAPE) is None
+    assert network.bias.requires_grad
 
 
 def test_counting_leaves_the_mode_as_it_was_when_the_network_raises() -> None:

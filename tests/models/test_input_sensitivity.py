@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from support.families import FAMILIES
-from tiebreak.models.design import Shape
-from tiebreak.models.input_sensitivity import ignores_input
+from tiebreak.layers.batchnorm import swap_batchnorm
+from tiebreak.layers.dropout import swap_dropout
+from tiebreak.models.design import Images, Shape
+from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
 
 class Constant(nn.Module):
@@ -33,6 +37,8 @@ def test_a_constant_network_is_found_in_every_family(family: str) -> None:
     shape = FAMILIES[family].small
     assert ignores_input(Constant(shape), shape)
     assert not ignores_input(Sum(shape), shape)
+    assert not ignores_parameters(Constant(shape), shape)
+    assert ignores_parameters(Constant(shape).requires_grad_(False), shape)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -43,3 +49,28 @@ def test_the_mode_stays_as_it_was_and_nothing_is_drawn(training: bool) -> None:
     ignores_input(network, shape)
     assert network.training is training
     assert torch.equal(before, torch.get_rng_state())
+
+
+class Standardised(nn.Module):
+    """Subtracts the mean over the batch, or uses a layer that does."""
+
+    def __init__(self, shape: Images, layer: nn.Module | None = None) -> None:
+        super().__init__()
+        size = shape.channels * shape.height * shape.width
+        self.norm, self.out, self.dropout = layer, nn.Linear(size, shape.classes), nn.Dropout(0.5)
+
+    def forward(self, images: Tensor) -> Tensor:
+        flat = images.flatten(1)
+        mean = flat - flat.mean(dim=0) if self.norm is None else self.norm(flat)
+        return cast(Tensor, self.out(self.dropout(mean)))
+
+
+def test_statistics_over_the_batch_are_found_and_batch_normalisation_is_not_among_them() -> None:
+    shape = Images(channels=1, height=4, width=4, classes=3)
+    layers: list[tuple[nn.Module | None, bool]] = [(None, True), (nn.BatchNorm1d(16), False), (nn.LayerNorm(16), False)]
+    for layer, expected in layers:
+        network = Standardised(shape, layer)
+        swap_dropout(network)
+        swap_batchnorm(network)
+        assert mixes_rows(network, shape) is expected
+        assert dropout_layers(network) == 1

@@ -214,6 +214,32 @@ def test_the_helpers_of_a_file_are_found(tmp_path: Path) -> None:
     assert Sources().helper_files(tmp_path / "nets.py") == [tmp_path / "helper.py", tmp_path / "more.py"]
 
 
+def test_helpers_in_packages_and_relative_imports_are_found_and_hashed(tmp_path: Path) -> None:
+    texts = {
+        "nets.py": "import pkg.deep.one\ndef one(shape): return pkg.deep.one.f()\nDESIGNS = {'one': one}\n",
+        "pkg/__init__.py": "",
+        "pkg/two.py": "def g(): return 1\n",
+        "pkg/deep/__init__.py": "",
+        "pkg/deep/one.py": "from ..two import g\nfrom . import three\ndef f(): return g() + three.h()\n",
+        "pkg/deep/three.py": "import base\ndef h(): return base.x\n",
+        "base.py": "x = 1\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    found = [path.relative_to(tmp_path).as_posix() for path in Sources().helper_files(tmp_path / "nets.py")]
+    assert found == sorted(set(texts) - {"nets.py"})
+
+    def digest() -> str:
+        sources = Sources()
+        return sources.digest(sources.user_design(tmp_path / "nets.py", "one"))
+
+    for name, new in (("pkg/two.py", "def g(): return 2\n"), ("base.py", "x = 22\n")):
+        before = digest()
+        (tmp_path / name).write_text(new, "utf-8")
+        assert digest() != before, name
+
+
 def test_everything_of_a_star_import_counts(tmp_path: Path) -> None:
     (tmp_path / "nets.py").write_text(
         "from helper import *\ndef one(shape): return double(shape)\nDESIGNS = {'one': one}\n", "utf-8"

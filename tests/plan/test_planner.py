@@ -115,7 +115,7 @@ def test_different_budgets_share_a_trajectory(plan_of: Callable[..., Plan]) -> N
     assert len(plan.runs) == 4
     assert len({run.trajectory for run in plan.runs.values()}) == 2
     assert unequal(plan) == {"budget"}
-    assert term(plan, "budget") == (False, "1 and 2 epochs, batches of 8")
+    assert term(plan, "budget") == (False, "1 epoch, batches of 8; longer: epochs=2 instead of 1")
 
 
 def test_a_schedule_over_the_budget_does_not_share_a_trajectory(plan_of: Callable[..., Plan]) -> None:
@@ -127,7 +127,9 @@ def test_a_schedule_over_the_budget_does_not_share_a_trajectory(plan_of: Callabl
 def test_another_arm_changes_nothing_about_the_others(plan_of: Callable[..., Plan]) -> None:
     few, many = plan_of(), plan_of(arms=[SHUFFLED, STRIDED, LONGER, SHIFTED, POOL])
     for arm in ("pool", "strided"):
-        assert few.arm(arm) == many.arm(arm)
+        assert few.arm(arm).model_copy(update={"differences": None}) == many.arm(arm).model_copy(
+            update={"differences": None}
+        )
     assert few.runs.keys() <= many.runs.keys()
 
 

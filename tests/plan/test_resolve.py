@@ -1,11 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
 
 from support import bad_studies
-from tiebreak.plan.resolve import comparison_count, complete, hypers, task_options
+from tiebreak.plan.resolve import RULE_HYPERS, comparison_count, complete, hypers, task_options, uses_hyper
 from tiebreak.study.registry import Option
-from tiebreak.study.schema import Study
+from tiebreak.study.schema import Optimiser, Study
+from tiebreak.train import optim
 
 Make = Callable[..., Study]
 POOL, STRIDED, PAIR = bad_studies.POOL, bad_studies.STRIDED, bad_studies.PAIR
@@ -52,3 +59,21 @@ def test_an_order_counts_once_per_two_neighbours_and_an_agreement_once() -> None
     study = Study.load("speech-decoder")
     pairs = sum(item.kind == "pair" for item in study.comparisons)
     assert comparison_count(study) == pairs + 1 + 2
+
+
+@pytest.mark.parametrize("kind", get_args(Optimiser.model_fields["kind"].annotation))
+def test_the_table_of_hyper_parameters_agrees_with_the_update_rules(kind: Any) -> None:
+    def trained(name: str, value: float) -> Tensor:
+        given = {"lr": 0.1, "momentum": 0.1, "beta1": 0.9, "beta2": 0.9, "eps": 1e-8, name: value}
+        rule = {key: torch.tensor(each, dtype=torch.float64) for key, each in given.items()}
+        param = torch.tensor([1.0, -2.0], dtype=torch.float64)
+        slots = optim.empty_slots(kind, param, rule)
+        changing = optim.per_step(kind, rule, np.ones(4), 0)
+        for step in range(4):
+            now = {**rule, **{key: values[step] for key, values in changing.items()}}
+            gradient = torch.tensor([0.3, -0.5], dtype=torch.float64) * (step - 1.5) ** 3
+            param, slots = optim.update(kind, param, gradient, slots, now)
+        return param
+
+    for name in RULE_HYPERS:
+        assert uses_hyper(kind, name) == (not torch.equal(trained(name, 0.05), trained(name, 0.95))), name

@@ -8,7 +8,14 @@ import pytest
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
-from tiebreak.results.manifest import file_problems, is_recorded, require, require_folder_file, write_files
+from tiebreak.results.manifest import (
+    file_problems,
+    is_module_name,
+    is_recorded,
+    require,
+    require_folder_file,
+    write_files,
+)
 from tiebreak.results.record import FileRecord
 from tiebreak.results.store import Store
 
@@ -29,6 +36,15 @@ def test_files_are_written_with_their_digests(tmp_path: Path) -> None:
     with closing(Store.open(tmp_path)) as store:
         digest = hashlib.sha256(b"old").hexdigest()
         assert store.files()["plan.json"] == FileRecord(name="plan.json", sha256=digest)
+
+
+@pytest.mark.parametrize(
+    "name", ["../x.py", "/x.py", "a//x.py", "a\\x.py", "x.txt", ".py", "a/.py", "a/../x.py", "a b.py"]
+)
+def test_only_modules_below_the_folder_are_modules(name: str) -> None:
+    assert not is_module_name(name)
+    assert is_module_name("x.py")
+    assert is_module_name("a/b/__init__.py")
 
 
 def test_an_unchanged_file_is_not_written_again(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from support.sample_study import sample_study
+from tiebreak.plan.differences import arm_differences
 from tiebreak.plan.runs import DataSummary, Plan, PlannedArm, Run, Term, evaluation_key, run_key
 from tiebreak.report.evidence import Evidence
 from tiebreak.results.record import EpochRecord, FinalRecord, Records, RunRecord, Status
@@ -74,6 +75,7 @@ def make_plan(study: Study) -> Plan:
                 flops=None if arm.design == "cnn-pool-unpadded" else 1_034_000,
             )
         )
+    apart = arm_differences(study, arms, runs)
     return Plan(
         study=study.name,
         inputs=_hash(study.question)[:20],
@@ -85,7 +87,7 @@ def make_plan(study: Study) -> Plan:
             licence="CC BY-SA 3.0",
             citation="LeCun, Cortes and Burges, The MNIST database of handwritten digits",
         ),
-        arms=tuple(arms),
+        arms=tuple(arm.model_copy(update={"differences": apart[arm.name]}) for arm in arms),
         runs=runs,
         terms=(
             Term(name="data and split", equal=True, value="mnist5k: 3,500 train, 500 validation, 1,000 test"),

@@ -300,7 +300,10 @@ def test_an_arm_that_never_finished_has_no_numbers(bench: Callable[..., Bench]) 
     assert (strided.seeds, strided.failed) == (0, SEEDS)
     assert strided.mean is strided.sd is strided.low is strided.high is strided.train_seconds is None
     assert verdict.primary.verdict == "undecided"
-    assert "no finished seed" in verdict.answer
+    assert verdict.primary.seeds_needed is None
+    assert "every run of a side diverged or failed" in verdict.answer
+    assert "would decide" not in verdict.answer
+    assert any(f"strided: all of its {SEEDS} runs" in line for line in verdict.warnings)
 
 
 def test_without_records_everything_is_undecided(bench: Callable[..., Bench]) -> None:
@@ -529,7 +532,7 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
     extras = {
         "": "answer protocol margin seeds planned finished warnings",
         "metric": "",
-        "designs": "design missing at_edge",
+        "designs": "design missing at_edge differences",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence",
         "reported": "seeds",
         "claims": "text source leans why",

@@ -79,10 +79,16 @@ def test_an_agreement_names_its_metrics_and_arm(verdict: Outcome, words: str) ->
 
 
 def test_nothing_to_compare_yet() -> None:
-    nothing: dict[str, Any] = {"difference": None, "low": None, "high": None, "seeds": 0}
+    nothing: dict[str, Any] = {"difference": None, "low": None, "high": None, "seeds": 0, "seeds_needed": 6}
     assert sentence(result(**nothing)).startswith("pool and strided share no finished seed")
     found = sentence(interaction("undecided").model_copy(update=nothing))
     assert found.startswith("cnn − mlp and cnn-shuffled − mlp-shuffled share"), "true minus signs"
+
+
+def test_a_side_that_only_failed_is_not_told_to_add_seeds() -> None:
+    lost = result(difference=None, low=None, high=None, seeds=0, seeds_needed=None)
+    assert "failed" in sentence(lost)
+    assert "seeds" not in answer([lost], seeds=6, complete=True)
 
 
 def test_a_single_seed_has_no_interval() -> None:

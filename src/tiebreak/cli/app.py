@@ -9,7 +9,7 @@ import typer
 
 from tiebreak.cli.data_commands import data_app
 from tiebreak.cli.folder_commands import list_studies, prune
-from tiebreak.cli.output import print_error, print_line
+from tiebreak.cli.output import print_error, print_line, usage_error
 from tiebreak.cli.plain_flags import Command, Group
 from tiebreak.cli.results_commands import check, compare, open_report, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
@@ -45,10 +45,10 @@ def main() -> None:
         print_error(error)
         sys.exit(2)
     except UsageError as error:
-        text = " ".join(error.format_message().split()).rstrip(".")
+        text = usage_error(error.format_message(), sys.argv[1:])
         if text:  # empty when no command was given: then typer has printed the help
             command = error.ctx.command_path if error.ctx is not None else "tiebreak"
-            print_error(f"{text[:1].lower()}{text[1:]}; see {command} --help")
+            print_error(f"{text}; see {command} --help")
         sys.exit(2)
     sys.exit(code)
 

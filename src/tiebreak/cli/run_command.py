@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.data_commands import DataDirOption
-from tiebreak.cli.output import print_error
+from tiebreak.cli.output import print_error, print_line
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -25,8 +25,10 @@ DataOption = Annotated[
         "--data", metavar="NAME", help="Another data set of `tiebreak data list`, or your own: ./folder, ./file."
     ),
 ]
-SeedsOption = Annotated[int | None, typer.Option("--seeds", metavar="N", help="Replicates per arm and setting.")]
-EpochsOption = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Passes over the training data.")]
+SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Replicates per arm and setting.")]
+EpochsOption = Annotated[
+    int | None, typer.Option("--epochs", min=1, metavar="N", help="Passes over the training data.")
+]
 GridOption = Annotated[
     list[str] | None, typer.Option("--grid", metavar="NAME=V,V", help="Values to tune over, such as lr=0.1,0.03.")
 ]
@@ -86,20 +88,28 @@ def plan(
     workers: WorkersOption = None,
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
+    from tiebreak.drive.device import device_problem
+    from tiebreak.drive.forecast import forecast
     from tiebreak.drive.jobs import most_at_once
     from tiebreak.drive.runner import Machine
     from tiebreak.plan.planner import make_plan
     from tiebreak.plan.predict import predict
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
+    from tiebreak.study.design_file import designs_are_code
 
     chosen = _study(study, quick, data, seeds, epochs, grid)
+    if chosen.designs_from is not None:
+        print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
-    processes = Machine(device=device, workers=workers).processes()
-    predicted = predict(planned, data_dir, processes)
+    machine = Machine(device=device, workers=workers, data_dir=data_dir)
+    processes, missing = machine.processes(), device_problem(device)
     console, rows = SafeConsole(), []
+    summaries.print_plan(console, chosen, planned)  # what takes no time first
+    predicted, times = predict(planned), forecast(planned, machine) if device == Device.cpu else None
     for item in predicted.cohorts:
-        at_once = 1 if item.cannot_fuse else most_at_once(item.runs, device, processes)
+        alone = item.cannot_fuse or (times is not None and times.strategies[item.key] == "loop")
+        at_once = 1 if alone else most_at_once(item.runs, device, processes)
         rows.append(
             summaries.CohortRow(
                 name=item.name,
@@ -108,11 +118,16 @@ def plan(
                 at_once=at_once,
                 memory=at_once * item.run_bytes,
                 cannot_fuse=item.cannot_fuse,
+                seconds=times.cohorts[item.key] if times is not None else None,
             )
         )
-    summaries.print_plan(console, chosen, planned, predicted.seconds if device == Device.cpu else None)
     memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
     summaries.print_cohorts(console, rows, memory)
+    if times is not None:
+        summaries.print_prediction(console, times.total, times.how)
+    else:
+        how = missing or "on a GPU, `tiebreak run` times its steps before it begins"
+        summaries.print_prediction(console, None, how)
 
 
 def run(

@@ -16,12 +16,11 @@ from tiebreak.files import inside
 from tiebreak.models.design import SHAPES
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
-from tiebreak.results.manifest import DESIGNS_FILE
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.streams import stream
 from tiebreak.study import registry
-from tiebreak.study.design_file import designs_are_code
+from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.registry import Scalar
 from tiebreak.study.rules import check_option
 from tiebreak.tasks.interface import TrainedOn

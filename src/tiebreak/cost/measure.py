@@ -55,13 +55,17 @@ def parameters(network: nn.Module) -> int:
 
 def forward_flops(network: nn.Module, shape: Shape) -> int | None:
     """Floating-point operations to evaluate one example (a multiply-add is two); None when they are unknown."""
-    was_training = network.training
+    was_training, trained = network.training, [each for each in network.parameters() if each.requires_grad]
     network.eval()
+    for each in trained:
+        each.requires_grad_(False)  # torch's counter fails on an output that is a view of a trained parameter
     try:
         with torch.no_grad():
             return count(lambda: network(*shape.inputs(1))).flops
     finally:
         network.train(was_training)
+        for each in trained:
+            each.requires_grad_(True)
 
 
 def kept_for_backward(call: Call, parameters: Iterable[Tensor] = ()) -> tuple[list[int], list[int]]:
@@ -158,14 +162,3 @@ def seconds(call: Call, *, warm_up: int = 1, least: int = 3, device: torch.devic
     while len(times) < least or (sum(times) < ENOUGH_SECONDS and len(times) < MOST_TIMES):
         times.append(once())
     return statistics.median(times)
-
-
-def step_seconds(network: nn.Module, shape: Shape, batch: int) -> float:
-    """The time of one forward and backward pass on zeros: median of a few, for predictions only."""
-    example = shape.inputs(batch)
-    times = []
-    for _ in range(8):
-        start = time.perf_counter()
-        network(*example).sum().backward()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times[2:])

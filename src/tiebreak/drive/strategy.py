@@ -6,6 +6,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import torch
 
@@ -18,7 +19,7 @@ from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.system import cores, free_memory
-from tiebreak.tasks.interface import Split, select
+from tiebreak.tasks.interface import Split, count, select
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
@@ -30,19 +31,37 @@ GPU_RUNS = 32  # enough to see the gain, few enough to fit
 MEMORY_SHARE = 0.8  # of what is free
 
 
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """A choice, and what else of a job was timed: for predictions."""
+
+    choice: Choice
+    prepare_seconds: float  # of a job that is trained as chosen: building networks, tracing
+    evaluate_seconds: float  # of one example and run
+    examples: int  # of the training split
+
+
 def measure(job: Job) -> Iterator[Message]:
     """The choice for the job's runs. For a design that cannot be fused it holds the reason."""
+    yield StrategyMeasured(choice=time_strategies(job).choice)
+
+
+def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
+    """Time a few steps of the job's runs with both strategies, in turns."""
     runs = [Run.model_validate(content) for content in job.runs]
     few = runs[: CPU_COHORT // 2 if job.device == "cpu" else GPU_RUNS]
+    start = time.perf_counter()
     single = make_group(job, runs[:1])
     train = single.split("train", {})
     cut = select(single.task, train, lambda values: values[: STEPS * runs[0].batch])
     loop = Loop(single.task, single.network, single.runs[0], single.states[0])
     _time(loop, cut)  # warms up, and fails here if the design does
+    built = time.perf_counter()
     fused, reason = _fuse(job, few, cut)
     loop_times, fused_times = [], []
+    prepared = {"loop": built - start, "fused": time.perf_counter() - built}
     start = time.perf_counter()
-    for done in range(ROUNDS):
+    for done in range(rounds):
         if done >= ENOUGH and time.perf_counter() - start > PATIENCE:
             break
         loop_times.append(_time(loop, cut))
@@ -51,19 +70,24 @@ def measure(job: Job) -> Iterator[Message]:
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
     strategy: Strategy = "fused" if fused_ms is not None and fused_ms * GAIN < loop_ms else "loop"
-    yield StrategyMeasured(
-        choice=Choice(
-            cohort=runs[0].cohort,
-            device=job.device_label,
-            strategy=strategy,
-            threads=torch.get_num_threads(),
-            runs=fused[1] if fused else 1,
-            loop_ms=loop_ms,
-            fused_ms=fused_ms,
-            fits=fused[2] if fused else 1,
-            reason=reason,
-        )
+    choice = Choice(
+        cohort=runs[0].cohort,
+        device=job.device_label,
+        strategy=strategy,
+        threads=torch.get_num_threads(),
+        runs=fused[1] if fused else 1,
+        loop_ms=loop_ms,
+        fused_ms=fused_ms,
+        fits=fused[2] if fused else 1,
+        reason=reason,
     )
+    engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
+    batch = select(single.task, train, lambda values: values[: runs[0].batch])
+    start = time.perf_counter()
+    engine.evaluate(batch)
+    seconds = (time.perf_counter() - start) / many / count(single.task, batch)
+    whole = count(single.task, train)
+    return Timing(choice=choice, prepare_seconds=prepared[strategy], evaluate_seconds=seconds, examples=whole)
 
 
 def _time(engine: Loop | Fused, split: Split) -> float:

@@ -199,7 +199,10 @@ def check_output(network: nn.Module, shape: Shape) -> None:
         with torch.no_grad():
             logits = network.eval()(*shape.inputs(2))
     except Exception as error:  # the design may raise anything
-        raise TiebreakError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+        raise TiebreakError(
+            f"{type(error).__name__}: {' '.join(str(error).split())}, for input of shape "
+            f"{' and '.join(str(list(each.shape)) for each in shape.inputs(2))}"
+        ) from error
     network.train(mode)
     if not any(parameter.requires_grad for parameter in network.parameters()):
         raise TiebreakError("has no parameters to train")

@@ -1,11 +1,18 @@
-"""Whether a network uses its input. One that does not still trains, and gives the most frequent answers."""
+"""Probes of a network before training: whether it uses its input and its parameters, and mixes examples.
+
+One that ignores its input still trains, and gives the most frequent answers. One that ignores its parameters cannot.
+"""
 
 from __future__ import annotations
 
-import torch
-from torch import nn
+import copy
 
-from tiebreak.models.design import Graph, Shape
+import torch
+from torch import Tensor, nn
+
+from tiebreak.layers.batchnorm import BatchNorm
+from tiebreak.layers.dropout import dropouts, restart_calls
+from tiebreak.models.design import Graph, Shape, Words
 
 ROWS = 2
 
@@ -27,3 +34,45 @@ def ignores_input(network: nn.Module, shape: Shape) -> bool:
     finally:
         network.train(was_training)
     return bool(torch.equal(outputs[0], outputs[1]))
+
+
+def ignores_parameters(network: nn.Module, shape: Shape) -> bool:
+    """Whether no gradient leads from the output to any parameter, so that there is nothing to train."""
+    with torch.enable_grad():
+        output = network(*shape.inputs(1 if isinstance(shape, Words) else ROWS))
+    return not output.requires_grad
+
+
+def mixes_rows(network: nn.Module, shape: Shape) -> bool:
+    """Whether the output for one example depends on the others of its batch in training: statistics over the batch.
+
+    Batch normalisation layers are left out: ours do not count the rows that fill up a batch.
+    """
+    if isinstance(shape, Graph | Words):
+        return False
+    inputs = shape.inputs(ROWS + 1)
+    if inputs[0].is_floating_point():
+        noise = torch.Generator().manual_seed(0)
+        one, other = (torch.rand(inputs[0].shape, generator=noise) for _ in range(2))
+    else:
+        one, other = inputs[0], torch.zeros_like(inputs[0])
+    other[0] = one[0]
+
+    def first_row(values: Tensor) -> Tensor:
+        trained = copy.deepcopy(network).train()
+        for layer in trained.modules():
+            if isinstance(layer, BatchNorm):
+                layer.eval()
+        restart_calls(trained)
+        with torch.no_grad():
+            return trained(values, *inputs[1:])[0]  # type: ignore[no-any-return]
+
+    try:
+        return not torch.allclose(first_row(one), first_row(other), rtol=1e-4, atol=1e-6)
+    except Exception:  # it may raise anything, in training mode or when it is copied: training will say so
+        return False
+
+
+def dropout_layers(network: nn.Module) -> int:
+    """How many dropout layers a study can set the rate of."""
+    return len(dropouts(network))

@@ -49,8 +49,16 @@ class Sources:
 
     def run_source(self, design: Target, task: Target) -> str:
         """The digest of the code that decides the numbers of runs of a design and a task."""
-        training = [(self._ours(module), name) for module, names in TRAINING.items() for name in names]
-        return _hash([self.digest(target) for target in (design, task, *training)])[:20]
+        return _hash([self.digest(target) for target in (design, task, *self._training())])[:20]
+
+    def run_parts(self, design: Target, task: Target) -> dict[str, str]:
+        """The same in parts, to say which of them changed."""
+        training = _hash([self.digest(target) for target in self._training()])
+        parts = {"design": self.digest(design), "task": self.digest(task), "training": training}
+        return {name: value[:20] for name, value in parts.items()}
+
+    def _training(self) -> list[Target]:
+        return [(self._ours(module), name) for module, names in TRAINING.items() for name in names]
 
     def digest(self, target: Target) -> str:
         """The digest of a definition with everything that it uses."""
@@ -83,16 +91,16 @@ class Sources:
 
     def helper_files(self, path: Path) -> list[Path]:
         """The modules beside a user's file that it imports, directly or through one another."""
-        found: dict[Path, None] = {}
+        found: set[Path] = set()
         waiting = [path]
+        self._folders.append(path.parent)
         while waiting:
             module = self.module(waiting.pop())
-            for imported in module.imports.values():
-                for name in (imported.module, f"{imported.module}.{imported.name}"):
-                    beside = self._locate(name, module)
-                    if beside is not None and not beside.is_relative_to(self._package) and beside not in found:
-                        found[beside] = None
-                        waiting.append(beside)
+            located = {self._locate(name, module) for name in module.imported_names()}
+            beside = {each for each in located if each and each.is_relative_to(path.parent)}
+            new = {each for each in beside if not each.is_relative_to(self._package)} - found - {path}
+            found |= new
+            waiting += sorted(new)
         return sorted(found)
 
     def module(self, path: Path) -> Module:
@@ -139,8 +147,8 @@ class Sources:
     def _imported(self, module: Module, imported: Imported, attributes: str) -> Target | str:
         dotted, names = imported.module, [each for each in (imported.name, *attributes.split(".")) if each]
         path = self._locate(dotted, module)
-        while names and (inner := self._locate(f"{dotted}.{names[0]}", module)) is not None:
-            dotted, path, names = f"{dotted}.{names[0]}", inner, names[1:]
+        while names and (inner := self._locate(_join(dotted, names[0]), module)) is not None:
+            dotted, path, names = _join(dotted, names[0]), inner, names[1:]
         if path is None:  # of torch, numpy, the standard library: its name is all that is seen
             return f"outside {dotted} {imported.name}"
         if path.is_relative_to(self._package) and self._is_skipped(path):
@@ -159,15 +167,23 @@ class Sources:
 
     def _locate(self, dotted: str, user: Module) -> Path | None:
         """The file of a module: one of ours, or one beside the file that imports it or beside the user's file."""
-        first, *rest = dotted.lstrip(".").split(".")
-        if first == "tiebreak":
+        first, *rest = names = dotted.lstrip(".").split(".")
+        level = len(dotted) - len(dotted.lstrip("."))  # one dot: of the package that the file is in
+        if first == "tiebreak" and not level:
             places = [self._package.joinpath(*rest)]
-        elif not first or user.path.is_relative_to(self._package):
+        elif user.path.is_relative_to(self._package) or not (first or level):
             return None
+        elif level:
+            places = [user.path.parents[level - 1].joinpath(*filter(None, names))]
         else:
-            places = [folder.joinpath(first, *rest) for folder in (user.path.parent, *self._folders)]
-        candidates = (path for place in places for path in (place.with_suffix(".py"), place / "__init__.py"))
+            places = [folder.joinpath(*names) for folder in (user.path.parent, *self._folders)]
+        candidates = (path for place in places for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"))
         return next((path for path in candidates if path.is_file()), None)
+
+
+def _join(dotted: str, name: str) -> str:
+    """A name in a module; `from . import name` has no more than dots before it."""
+    return dotted + name if dotted.endswith(".") else f"{dotted}.{name}"
 
 
 @lru_cache(maxsize=1000)

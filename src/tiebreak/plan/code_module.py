@@ -64,11 +64,29 @@ class Module:
         found.pop("*", None)
         return found
 
+    def imported_names(self) -> set[str]:
+        """Every module that the file may import, with the packages around it; some are names in a module."""
+        found = set[str]()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                dotted = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                base = "." * node.level + (node.module or "")
+                dotted = [f"{base}{'.' if node.module else ''}{alias.name}" for alias in node.names]
+            else:
+                continue
+            for name in dotted:
+                dots, parts = name[: len(name) - len(name.lstrip("."))], name.lstrip(".").split(".")
+                found |= {dots + ".".join(parts[:end]) for end in range(1, len(parts) + 1)} | ({dots} - {""})
+        return found
+
     @cached_property
     def stars(self) -> list[Imported]:
         """The modules of which the file imports everything."""
         froms = [node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom)]
-        return [Imported(node.module or "", EVERYTHING) for node in froms if node.names[0].name == "*"]
+        return [
+            Imported("." * node.level + (node.module or ""), EVERYTHING) for node in froms if node.names[0].name == "*"
+        ]
 
     def written(self, name: str) -> Written:
         """The text of a definition, of all of them, or (for an empty name) of `effects`."""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tiebreak import files
 from tiebreak.data import families
 from tiebreak.errors import TiebreakError, explain_design_errors
+from tiebreak.plan.advice import NetworkFacts, PlannedData, warnings
 from tiebreak.plan.code_identity import Sources
+from tiebreak.plan.differences import arm_differences
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
     PLAN_FILE,
@@ -27,9 +30,9 @@ from tiebreak.plan.runs import (
     evaluation_key,
     run_key,
 )
-from tiebreak.plan.terms import equal_terms, warnings
+from tiebreak.plan.terms import equal_terms
 from tiebreak.study import registry
-from tiebreak.study.design_file import file_hash
+from tiebreak.study.design_file import DESIGNS_FILE, LIMIT_BYTES
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Arm, Study
 
@@ -44,18 +47,30 @@ def find_plan(study: Study, folder: Path | None, data_dir: Path | None) -> Plan:
             stored = Plan.read(folder)
         except TiebreakError:
             return make_plan(study, data_dir)  # an old or damaged plan is replaced: it can be made again at any time
-        if stored.inputs == inputs and stored.designs_from == study.designs_from:
-            return stored
+        if stored.inputs == inputs:
+            return stored.model_copy(update={"designs_from": study.designs_from})  # the folder may have been moved
     return make_plan(study, data_dir)
 
 
 def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
-    own: list[str] = []
-    if study.designs_from is not None:
-        path = Path(study.designs_from)
-        own = [file_hash(each) for each in (path, *Sources().helper_files(path))]
-    return digest([study.model_dump(mode="json"), _code_digest(), own, data_checksum(study, data_dir)])
+    texts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in design_modules(study).items()}
+    content = study.model_dump(mode="json", exclude={"designs_from"})  # their text counts, not where it lies
+    return digest([content, _code_digest(), texts, data_checksum(study, data_dir)])
+
+
+def design_modules(study: Study) -> dict[str, str]:
+    """The texts of a user's design file and of the modules beside it that it uses, as a results folder names them."""
+    if study.designs_from is None:
+        return {}
+    path = Path(study.designs_from)
+    found = {DESIGNS_FILE: files.read_text(path, LIMIT_BYTES)}
+    for each in Sources().helper_files(path):
+        name = each.relative_to(path.parent).as_posix()
+        if name == DESIGNS_FILE:
+            raise TiebreakError(f"{each}: a results folder calls the design file itself {name}; rename this module")
+        found[name] = files.read_text(each, LIMIT_BYTES)
+    return found
 
 
 def data_checksum(study: Study, data_dir: Path | None) -> str:
@@ -80,22 +95,26 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     data = task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     front_end = getattr(task, "front_end", None)  # and this
+    sizes = task.sizes(data, first)
     runs: dict[str, Run] = {}
-    arms, ignoring, sources = [], {}, Sources()
+    arms, networks, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
+    batch = min(study.budget.batch, max(1, sizes["train"]))  # a larger one would only be padded
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
-        source = _run_source(study, arm, sources)
-        planned, own, uses_input = _plan_arm(study, arm, source, data.checksum, shape, known)
-        arms.append(planned)
-        if not uses_input:
-            ignoring[arm.design] = f"{arm.design}: its output does not depend on its input; check its forward method"
+        source, code = _run_source(study, arm, sources)
+        facts = networks[arm.name] = _known_facts(study, arm, shape, known)
+        model = {"source": source, "checksum": data.checksum, "batch": batch}
+        planned, own = _plan_arm(study, arm, model, facts)
+        arms.append(planned.model_copy(update={"code": code, "shape": asdict(shape)}))
         for identity, run in own.items():
             shared = runs.get(identity, run)
             evaluations = tuple(
                 {evaluation_key(item): item for item in (*shared.evaluations, *run.evaluations)}.values()
             )
             runs[identity] = shared.model_copy(update={"evaluations": evaluations})
+    apart = arm_differences(study, arms, runs)
+    arms = [arm.model_copy(update={"differences": apart[arm.name]}) for arm in arms]
     return Plan(
         study=study.name,
         inputs=plan_inputs(study, data_dir),
@@ -103,7 +122,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             name=data.name,
             checksum=data.checksum,
             official=data.official,
-            sizes=task.sizes(data, first),
+            sizes=sizes,
             licence=data.licence,
             citation=data.citation,
             vocabulary=task.vocabulary(data),
@@ -114,84 +133,93 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         arms=tuple(arms),
         runs=runs,
         terms=equal_terms(study, arms),
-        warnings=(*warnings(study, data.official, synthetic), *ignoring.values()),
+        warnings=tuple(
+            warnings(study, PlannedData(sizes=sizes, official=data.official, synthetic=synthetic), arms, networks)
+        ),
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkFacts:
-    """What a plan says of a network: the same for all arms with its design, options and shape."""
+def _build_options(arm: Arm) -> dict[str, Scalar]:
+    """The options of the arm's network; those of a user's design are known to its code only."""
+    own = arm.design not in registry.DESIGNS
+    return dict(arm.build) if own else complete(registry.DESIGNS[arm.design].options, arm.build)
 
-    parameters: int
-    flops: int | None
-    cannot_fuse: str
-    uses_input: bool  # checked for a user's design; tests check ours
+
+def _known_facts(study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFacts]) -> NetworkFacts:
+    """The facts of the arm's network; `known` holds those of networks seen before."""
+    build = _build_options(arm)
+    key = repr((arm.design, build, shape))
+    if key not in known:
+        known[key] = _network_facts(study, arm, build, shape)
+    return known[key]
 
 
 def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any) -> NetworkFacts:
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import fusion_obstacle
-    from tiebreak.models.input_sensitivity import ignores_input
+    from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
     own = arm.design not in registry.DESIGNS
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
     with explain_design_errors(arm.design, study.designs_from if own else None):
         network = design.network(shape, build, 0)
+        if own and ignores_parameters(network, shape):
+            raise TiebreakError(
+                f"design {arm.design!r}: its output depends on none of its parameters, so that there is nothing to"
+                " train; check its forward method"
+            )
         return NetworkFacts(
             parameters=measure.parameters(network),
             flops=measure.forward_flops(network, shape),
             cannot_fuse=fusion_obstacle(network, shape),
+            dropout_layers=dropout_layers(network),
             uses_input=not (own and ignores_input(network, shape)),
+            mixes_rows=own and mixes_rows(network, shape),
         )
 
 
-def _run_source(study: Study, arm: Arm, sources: Sources) -> str:
-    """The hash of the code that decides the numbers of the arm's runs: its design and the task."""
+def _run_source(study: Study, arm: Arm, sources: Sources) -> tuple[str, dict[str, str]]:
+    """The hash of the code that decides the numbers of the arm's runs, and those of its parts."""
     from tiebreak import catalog
 
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
     own = arm.design not in registry.DESIGNS
     user_file = study.designs_from if own else None
     defined = sources.user_design(Path(user_file), arm.design) if user_file else sources.definition(design.build)
-    return sources.run_source(defined, sources.definition(type(catalog.TASKS[study.task])))
+    task = sources.definition(type(catalog.TASKS[study.task]))
+    return sources.run_source(defined, task), sources.run_parts(defined, task)
 
 
 def _plan_arm(
-    study: Study, arm: Arm, source: str, checksum: str, shape: Any, known: dict[str, NetworkFacts]
-) -> tuple[PlannedArm, dict[str, Run], bool]:
-    """The arm, its runs, and whether its network uses its input. `known` holds the facts of networks seen before."""
-    own = arm.design not in registry.DESIGNS
-    build = dict(arm.build) if own else complete(registry.DESIGNS[arm.design].options, arm.build)
+    study: Study, arm: Arm, model: Mapping[str, Any], facts: NetworkFacts
+) -> tuple[PlannedArm, dict[str, Run]]:
+    """The arm and its runs. `model` holds what does not follow from the study: code, data, the batch that fits it."""
+    build = _build_options(arm)
     evaluation = {
         key: value
         for key, value in arm.evaluation.items()
         if value != registry.TASKS[study.task].evaluation[key].default
     }
-    key = repr((arm.design, build, shape))
-    if key not in known:
-        known[key] = _network_facts(study, arm, build, shape)
-    facts, options = known[key], task_options(study, arm)
+    options = task_options(study, arm)
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
     for setting in study.settings():
         for seed in range(study.seeds):
             run = Run(
                 design=arm.design,
-                source=source,
                 build=build,
                 task=study.task,
                 options=options,
                 data=study.data,
-                checksum=checksum,
                 optimiser=study.optimiser_of(arm),
                 hypers=hypers(study, arm, setting),
                 setting=setting,
                 seed=seed,
                 epochs=study.epochs(arm),
-                batch=study.budget.batch,
                 comparability=COMPARABILITY,
                 evaluations=(evaluation,),
+                **model,
             )
             runs[run.identity] = run
             keys[run_key(setting, seed)] = run.identity
@@ -203,6 +231,5 @@ def _plan_arm(
         parameters=facts.parameters,
         flops=facts.flops,
         cannot_fuse=facts.cannot_fuse,
-        shape=asdict(shape),
     )
-    return planned, runs, facts.uses_input
+    return planned, runs

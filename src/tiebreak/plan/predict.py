@@ -1,16 +1,14 @@
-"""Predicted training time and memory of a plan, from a few timed steps of every design."""
+"""Predicted memory of a plan; the time is predicted by `drive.forecast`, which times real steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tiebreak.cost import formulas
 from tiebreak.errors import explain_design_errors
 from tiebreak.plan.runs import Plan, cohort_names, cohorts
 from tiebreak.study import registry
 
-UPDATE_FACTOR = 1.2  # the update and bookkeeping of a step, relative to its forward and backward pass
 OPTIMISER_SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2}  # tensors per parameter; plain SGD has one with momentum
 PROCESS_BYTES = 350e6  # a process that has imported torch
 
@@ -19,6 +17,7 @@ PROCESS_BYTES = 350e6  # a process that has imported torch
 class PlannedCohort:
     """Runs that can be trained as one computation, and the bytes that one of them needs in training."""
 
+    key: str
     name: str
     runs: int
     parameters: int
@@ -28,49 +27,24 @@ class PlannedCohort:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted training seconds by arm (a shared run counts for its first arm) and bytes of memory.
+    """Predicted bytes of memory. `process_bytes` are those of one worker with the data and without any run.
 
-    `process_bytes` are those of one worker with the data and without any run. What fits is measured before training.
+    What fits is measured before training.
     """
 
-    seconds: dict[str, float]
     cohorts: list[PlannedCohort]
     process_bytes: float
 
 
-def predict(plan: Plan, data_dir: Path | None, workers: int) -> Prediction:
-    """Time a few steps of every design on zeros. Rough: an error of a factor of two is normal."""
-    import torch
-
-    from tiebreak import catalog
-    from tiebreak.cost import measure
+def predict(plan: Plan) -> Prediction:
+    """The memory of a run of every cohort, from the tensors that a training step keeps."""
     from tiebreak.models.design import SHAPES
 
-    torch.set_num_threads(1)
     first = next(iter(plan.runs.values()))
-    task = catalog.TASKS[first.task].with_options(first.options)
-    data = task.load(first.data, data_dir)
-    make_shape = SHAPES[registry.TASKS[first.task].family]
-    seconds: dict[str, float] = {}
-    counted: set[str] = set()
-    timed: dict[str, float] = {}  # arms that share a network share its time
-    for arm in plan.arms:
-        run = plan.runs[next(iter(arm.runs.values()))]
-        shape = make_shape(**arm.shape)
-        key = repr((arm.design, run.build, shape))
-        if key not in timed:
-            with explain_design_errors(arm.design, plan.designs_from):
-                network = catalog.find_design(arm.design, plan.designs_from).network(shape, run.build, 0)
-                timed[key] = measure.step_seconds(network, shape, first.batch)
-        steps = -(-task.sizes(data, run.options)["train"] // first.batch)
-        own = set(arm.runs.values()) - counted
-        counted |= own
-        epochs = sum(plan.runs[identity].epochs for identity in own)
-        seconds[arm.name] = UPDATE_FACTOR * timed[key] * steps * epochs / workers
-    shape = make_shape(**plan.arms[0].shape)
+    shape = SHAPES[registry.TASKS[first.task].family](**plan.arms[0].shape)
     one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
     tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
-    return Prediction(seconds, _cohorts(plan), PROCESS_BYTES + 2 * tensors)
+    return Prediction(_cohorts(plan), PROCESS_BYTES + 2 * tensors)
 
 
 def _cohorts(plan: Plan) -> list[PlannedCohort]:
@@ -91,6 +65,7 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
         slots = OPTIMISER_SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
         found.append(
             PlannedCohort(
+                key=key,
                 name=name,
                 runs=len(groups[key]),
                 parameters=parameters,

@@ -27,6 +27,20 @@ def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, fl
     return {**defaults, **study.fixed, **arm.fixed, **setting}
 
 
+# Hyper-parameters that only some update rules use; all others matter with every rule.
+RULE_HYPERS: Mapping[str, tuple[str, ...]] = {
+    "momentum": ("sgd", "sgd-nesterov", "rmsprop"),
+    "beta1": ("adam", "adamw", "nadam", "lion"),
+    "beta2": ("adam", "adamw", "nadam", "rmsprop", "lion"),
+    "eps": ("adam", "adamw", "nadam", "rmsprop", "adagrad"),
+}
+
+
+def uses_hyper(kind: str, name: str) -> bool:
+    """Whether an update rule uses a hyper-parameter; tests/plan/test_resolve.py compares the table with the rules."""
+    return name not in RULE_HYPERS or kind in RULE_HYPERS[name]
+
+
 def comparison_count(study: Study) -> int:
     """The number of comparisons in Holm's correction.
 

@@ -129,6 +129,33 @@ def _distinguishing(run: Run) -> dict[str, Scalar]:
     return {**run.build, **run.options, "batch": run.batch, **rule}
 
 
+class Difference(Exact):
+    """One thing in which an arm differs from the first arm of its study. None: this side does not have it."""
+
+    kind: str  # design, build, options, optimiser, schedule, hypers, grid, evaluation, budget, protocol, …
+    name: str
+    first: Scalar | None
+    own: Scalar | None
+
+    @property
+    def text(self) -> str:
+        """The difference for readers, such as `optimiser adam instead of sgd`."""
+        if self.name == self.kind:
+            text = f"{self.name} {_value(self.own)}"
+        elif self.kind == "grid":
+            text = f"{self.name} tuned over {_value(self.own)}"
+        else:
+            text = f"{BEFORE.get(self.kind, '')}{self.name}={_value(self.own)}"
+        return text if self.first is None else f"{text} instead of {_value(self.first)}"
+
+
+BEFORE = {"evaluation": "tested with ", "build": "built with ", "schedule": "schedule with "}  # before a name
+
+
+def _value(value: Scalar | None) -> str:
+    return "its own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
 class PlannedArm(Exact):
     """An arm's share of the plan."""
 
@@ -140,6 +167,8 @@ class PlannedArm(Exact):
     flops: int | None  # multiply-adds times two for one example; None: unknown
     cannot_fuse: str = ""  # why its runs are trained one after the other; empty: they can be fused
     shape: dict[str, int] = Field(default_factory=dict)  # the sizes that its network is built for
+    differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first; None: not known
+    code: dict[str, str] = Field(default_factory=dict)  # digests of the code of its design, its task and the training
 
     def run(self, setting: Mapping[str, float], seed: int) -> str:
         """The identity of the arm's run at a setting and a seed."""

@@ -1,38 +1,38 @@
-"""Equal terms: what is equal for all arms of a study and what is not, and warnings before training."""
+"""Equal terms: what is equal for all arms of a study and what is not."""
 
 from __future__ import annotations
 
-from tiebreak.plan.resolve import comparison_count, hypers, task_options
-from tiebreak.plan.runs import RAN_CODE, PlannedArm, Term
-from tiebreak.study.registry import Scalar
+from collections.abc import Sequence
+
+from tiebreak.plan.resolve import task_options
+from tiebreak.plan.runs import PlannedArm, Term
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of
 
+KINDS = {  # of differences between arms, by the term that they belong to; any other kind is a term of its own
+    "task options": ("options", "protocol"),
+    "budget": ("budget",),
+    "tuning": ("grid",),
+    "untuned hyper-parameters": ("optimiser", "schedule", "hypers"),
+    "evaluation": ("evaluation",),
+}
+OF_THE_DESIGN = ("design", "build")  # what is compared
+
 
 def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
-    """What is equal for all arms, and what is not."""
-    options = [task_options(study, arm) for arm in study.arms]
-    epochs = {study.epochs(arm) for arm in study.arms}
+    """What is equal for all arms, and what is not: for each arm, in what it differs from the first."""
     parameters = {arm.parameters for arm in arms}
     flops = {arm.flops for arm in arms}
-    fixed = [hypers(study, arm, {}) for arm in study.arms]
-    rules = [study.optimiser_of(arm) for arm in study.arms]
-    evaluations = sorted({arm.evaluation for arm in arms})
+    first, rule = study.arms[0], study.optimiser_of(study.arms[0])
     grid = "; ".join(f"{name} in {', '.join(f'{value:g}' for value in values)}" for name, values in study.grid.items())
+    options = ", ".join(f"{key}={value}" for key, value in task_options(study, first).items())
+    budget = f"{number_of(study.epochs(first), 'epoch')}, batches of {study.budget.batch}"
     return (
         Term(name="data and split", equal=True, value=f"{study.data}, the same split for all arms and seeds"),
-        Term(name="task options", equal=options.count(options[0]) == len(options), value=_option_list(options)),
-        Term(
-            name="budget",
-            equal=len(epochs) == 1,
-            value=f"{_list(epochs)} epoch{'s' * (epochs != {1})}, batches of {study.budget.batch}",
-        ),
-        Term(name="tuning", equal=True, value=grid or "nothing is tuned"),
-        Term(
-            name="untuned hyper-parameters",
-            equal=fixed.count(fixed[0]) == len(fixed) and rules.count(rules[0]) == len(rules),
-            value="; ".join(dict.fromkeys(f"{rule.kind}, {rule.schedule.kind} schedule" for rule in rules)),
-        ),
+        _term("task options", options, arms),
+        _term("budget", budget, arms),
+        _term("tuning", grid or "nothing is tuned", arms),
+        _term("untuned hyper-parameters", f"{rule.kind}, {rule.schedule.kind} schedule", arms),
         Term(
             name="seeds",
             equal=True,
@@ -44,7 +44,8 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
             equal=True,
             value="evaluated once per run and way of evaluation, after the last epoch; never used to choose",
         ),
-        Term(name="evaluation", equal=len(evaluations) == 1, value=listed(evaluations)),
+        _term("evaluation", arms[0].evaluation, arms),
+        *(_term(kind, "", arms) for kind in _other_kinds(arms)),
         Term(name="parameters", equal=len(parameters) == 1, value=_list(parameters)),
         Term(
             name="multiply-adds per example",
@@ -54,33 +55,20 @@ def equal_terms(study: Study, arms: list[PlannedArm]) -> tuple[Term, ...]:
     )
 
 
-def _option_list(options: list[dict[str, Scalar]]) -> str:
-    common = [f"{key}={value}" for key, value in options[0].items() if all(other[key] == value for other in options)]
-    differing = [key for key in options[0] if any(other[key] != options[0][key] for other in options)]
-    return ", ".join([*common, *(f"{key} differs by arm" for key in differing)])
+def _term(name: str, first: str, arms: Sequence[PlannedArm]) -> Term:
+    """A term: its value for the first arm, and where other arms differ from it."""
+    parts = [first] if first else []
+    for arm in arms:
+        own = [each.text for each in arm.differences or () if each.kind in KINDS.get(name, (name,))]
+        parts += [f"{arm.name}: {', '.join(own)}"] if own else []
+    return Term(name=name, equal=len(parts) <= bool(first), value="; ".join(parts))
+
+
+def _other_kinds(arms: Sequence[PlannedArm]) -> list[str]:
+    known = {kind for kinds in KINDS.values() for kind in kinds} | set(OF_THE_DESIGN)
+    found = dict.fromkeys(each.kind for arm in arms for each in arm.differences or ())
+    return [kind for kind in found if kind not in known]
 
 
 def _list(values: set[int] | set[int | None]) -> str:
     return listed(["unknown" if value is None else f"{value:,}" for value in sorted(values, key=lambda v: v or 0)])
-
-
-def warnings(study: Study, official: bool | None, synthetic: bool) -> list[str]:
-    """What to know before training."""
-    from tiebreak.verdict.statistics import least_seeds
-
-    found = []
-    if study.designs_from is not None:
-        found.append(f"{study.designs_from} {RAN_CODE}")
-    count = comparison_count(study)
-    if study.seeds < least_seeds(count):
-        found.append(
-            f"{number_of(study.seeds, 'seed')} cannot decide {number_of(count, 'comparison')}: "
-            f"at least {least_seeds(count)} are needed (--seeds)"
-        )
-    if official is False:
-        found.append(
-            f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
-        )
-    if synthetic:
-        found.append(f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it")
-    return found

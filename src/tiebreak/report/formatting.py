@@ -220,7 +220,7 @@ def seeds_needed(item: ComparisonResult) -> str:
         return "none"
     if item.seeds_needed is not None:
         return f"{item.seeds_needed:,} more"
-    return "not known yet" if item.difference is None else "no number would do"
+    return "none would help: a side only failed" if item.difference is None else "no number would do"
 
 
 def claim_outcome(item: ClaimResult) -> str:

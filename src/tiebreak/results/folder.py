@@ -9,10 +9,11 @@ from pathlib import Path
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
 from tiebreak.results.gaps import without_gaps
-from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, require
+from tiebreak.results.manifest import STUDY_FILE, module_names, require
 from tiebreak.results.record import TrainingState
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.stored_study import load_study
+from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
@@ -39,7 +40,7 @@ def read_plan(folder: Path, store: Store, *, identities: bool = True) -> tuple[S
 
     Without `identities`, those of a plan with a stored digest are not computed again.
     """
-    require(store, folder, (STUDY_FILE, DESIGNS_FILE, PLAN_FILE))
+    require(store, folder, (STUDY_FILE, PLAN_FILE, DESIGNS_FILE, *module_names(store)))
     plan = Plan.read(folder, covered=not identities and PLAN_FILE in store.files())
     path = folder / STUDY_FILE
     study = load_study(folder)

@@ -38,12 +38,12 @@ class Aside:
         taken = [int(path.name) for path in (folder / DAMAGED).glob("*") if path.name.isdecimal()]
         self.folder = folder / DAMAGED / str(max(taken, default=0) + 1)
 
-    def move(self, path: Path) -> str:
-        """Move a file there, if there is one. A piece of a sentence that says where it is."""
+    def move(self, path: Path, name: str = "") -> str:
+        """Move a file there, if there is one, under another name if given. A piece of a sentence that says where."""
         if not path.is_symlink() and not path.exists():
             return ""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path.replace(self.folder / path.name)
+        path.replace(self.folder / (name or path.name))
         return f" (kept in {self.folder})"
 
     def copy(self, path: Path) -> Path:
@@ -73,7 +73,7 @@ def heal(folder: Path) -> list[str]:
             lines.append(f"{what}; what changed before now is not noticed")
     with closing(Store.create(folder)) as store:
         for name, line in file_problems(store, folder).items():
-            lines.append(line + aside.move(folder / name))
+            lines.append(line + aside.move(folder / name, name.replace("/", ".")))
         with store.transaction():
             lines += [f"{line}; set aside" for line in store.set_aside()]
         lines += _heal_checkpoints(store, folder, aside)

@@ -18,11 +18,12 @@ LOCK_FILE = ".lock"
 def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
     """Hold the folder, which is created if needed. If another process holds it, say so through `notify` and wait.
 
-    A folder that was created here and is still empty when an error occurs is removed again.
+    A folder that was created here and is still empty when an error occurs is removed again, with the folders above it
+    that were created for it.
     """
     if folder.exists() and not folder.is_dir():
         raise TiebreakError(f"{folder}: a file, not a folder; give a results folder with --out")
-    path, new = folder / LOCK_FILE, not folder.exists()
+    path, made = folder / LOCK_FILE, [each for each in (folder, *folder.parents) if not each.exists()]
     lock = FileLock(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -37,9 +38,12 @@ def locked(folder: Path, notify: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if new and folder.is_dir() and list(folder.iterdir()) == [path]:
+        if made and folder.is_dir() and list(folder.iterdir()) == [path]:
             path.unlink()
-            folder.rmdir()
+            for each in made:
+                if any(each.iterdir()):
+                    break
+                each.rmdir()
         raise
     finally:
         lock.release()

@@ -18,10 +18,23 @@ from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.connection import DamagedStoreError
 from tiebreak.results.record import FileRecord
 from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.study.design_file import DESIGNS_FILE
 
 STUDY_FILE = "study.toml"
-DESIGNS_FILE = "designs.py"
 FILES = (STUDY_FILE, PLAN_FILE, DESIGNS_FILE, "verdict.json", "report.html", "report.md")  # that may have a digest
+
+
+def is_module_name(name: str) -> bool:
+    """Whether a stored name is that of a Python module below the folder, such as `blocks/conv.py`: a user's helper.
+
+    Nothing else but `FILES` is ever compared, moved or replaced by a name that a store gave.
+    """
+    return name.endswith(".py") and all(part.isidentifier() for part in name.removesuffix(".py").split("/"))
+
+
+def module_names(store: Store) -> list[str]:
+    """The user's modules in the folder: the designs, and the helpers beside them."""
+    return [name for name in store.files() if is_module_name(name)]
 
 
 def write_files(folder: Path, contents: Mapping[str, str]) -> None:
@@ -32,7 +45,7 @@ def write_files(folder: Path, contents: Mapping[str, str]) -> None:
         new = [
             name
             for name, digest in digests.items()
-            if known.get(name) != FileRecord(name=name, sha256=digest) or _digest(folder / name) != digest
+            if known.get(name) != FileRecord(name=name, sha256=digest) or _digest(folder, name) != digest
         ]
         if not new:
             return
@@ -51,7 +64,7 @@ def file_problems(store: Store, folder: Path, names: Collection[str] | None = No
     """What is wrong with the files (all, or those named), by name: one line each. Files without a digest are right."""
     found = {}
     for name, record in store.files().items():
-        if name not in (FILES if names is None else names):
+        if not (name in FILES or is_module_name(name)) or (names is not None and name not in names):
             continue
         if _differs(folder, record) and _differs(folder, store.files()[name]):  # twice: it may be written just now
             found[name] = _problem(folder / name)
@@ -66,11 +79,14 @@ def require(store: Store, folder: Path, names: Collection[str]) -> None:
 
 
 def require_folder_file(path: Path) -> None:
-    """Refuse a file of a results folder that is not as it was written. Any other file is right."""
+    """Refuse a file of a results folder that is not as it was written; with the designs, also the modules beside them.
+
+    Any other file is right.
+    """
     folder = path.parent
     if (folder / STORE_FILE).is_file():
         with closing(Store.open(folder)) as store:
-            require(store, folder, (path.name,))
+            require(store, folder, (path.name, *(module_names(store) if path.name == DESIGNS_FILE else ())))
 
 
 def is_recorded(folder: Path, *names: str) -> bool:
@@ -85,20 +101,20 @@ def is_recorded(folder: Path, *names: str) -> bool:
 
 
 def _differs(folder: Path, record: FileRecord) -> bool:
-    digest = _digest(folder / record.name)
+    digest = _digest(folder, record.name)
     return digest != record.sha256 and (not record.pending or digest != record.pending)
 
 
-def _digest(path: Path) -> str:
+def _digest(folder: Path, name: str) -> str:
     """The sha256 of a file, empty where there is none; of a link, a folder or a pipe, what no file has."""
     try:
-        files.inside(path.parent, path.name)
+        path = files.inside(folder, *name.split("/"))
     except TiebreakError:
         return "not a file"
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
         raise files.failure(path, "cannot be read", error) from None

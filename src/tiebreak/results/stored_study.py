@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan
-from tiebreak.results.manifest import DESIGNS_FILE, STUDY_FILE, is_recorded
+from tiebreak.results.manifest import STUDY_FILE, is_recorded
+from tiebreak.results.store import Store
 from tiebreak.study import parsing
+from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
+
+# More seeds extend the results, the designs are compared by their code, and the others are text or another version.
+NOT_COMPARED = {"seeds", "designs_from", "question", "about", "quick"}
 
 
 def stored_study(folder: Path) -> Study | None:
@@ -41,9 +47,24 @@ def check_name(study: Study, folder: Path) -> None:
 
 
 def changes(study: Study, folder: Path) -> list[str]:
-    """The keys in which a study differs from the one in the folder; the number of seeds is not compared."""
+    """The keys in which a study differs from the one in the folder, of those that decide what is trained or said."""
     stored = stored_study(folder)
     if stored is None:
         return []
-    keys = (name for name in Study.model_fields if name not in ("seeds", "designs_from"))  # designs: there is a copy
+    keys = (name for name in Study.model_fields if name not in NOT_COMPARED)
     return [name for name in keys if getattr(stored, name) != getattr(study, name)]
+
+
+def stored_plan(folder: Path) -> Plan | None:
+    """The plan that the folder holds; None where there is none that can be read."""
+    try:
+        return Plan.read(folder)
+    except TiebreakError:
+        return None
+
+
+def stored_runs(folder: Path) -> tuple[set[str], set[str]]:
+    """The runs that the folder has a result of, and the trajectories of which it has an epoch."""
+    with closing(Store.open(folder)) as store:
+        state = store.training_state()
+    return {identity for identity, run in state.runs.items() if run.status != "failed"}, set(state.epochs)

@@ -12,6 +12,7 @@ from pathlib import Path
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 
+DESIGNS_FILE = "designs.py"  # its copy in a results folder
 LIMIT_BYTES = 4 << 20  # of a file
 EXAMPLE = 'DESIGNS = {"my-net": MyNet}'
 
@@ -46,7 +47,7 @@ def _keys(path: Path, value: ast.expr | None) -> list[str]:
 
 
 def file_hash(path: Path) -> str:
-    """A hash of the file's text. It is part of the identity of every run of its designs."""
+    """A hash of the file's text: a stored plan is used again while it is the same."""
     return hashlib.sha256(files.read_text(path).encode()).hexdigest()[:20]
 
 

@@ -66,6 +66,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         for item, result in zip(comparisons, compared, strict=True)
         for flag in result.flags
         if not (warned and flag == statistics.too_few_flag(result.seeds, least, len(samples)))
+        and not (item.difference is None and item.seeds_needed is None)
     ]
     return Verdict(
         study=study.name,
@@ -82,7 +83,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
-        warnings=(*plan.warnings, *_failures(designs), *flags, *_damage(records)),
+        warnings=(*plan.warnings, *_failures(tally, designs), *flags, *_damage(records)),
     )
 
 
@@ -159,12 +160,22 @@ def _comparison(tally: Tally, question: Question, result: statistics.Compared, l
         p_a_better=result.p_a_better,
         verdict=result.verdict,
         seeds=result.seeds,
-        seeds_needed=result.seeds_needed,
+        seeds_needed=None if _is_lost(tally, question) else result.seeds_needed,
         examples_low=low,
         examples_high=high,
         sentence="",
     )
     return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
+
+
+def _is_lost(tally: Tally, question: Question) -> bool:
+    """Whether all planned runs of a side have ended without a score: more seeds would not help."""
+    seeds = range(tally.study.seeds)
+    return any(
+        not side_scores(tally, side) and all(tally.status(side.arm, side.setting, seed) != "missing" for seed in seeds)
+        for side in question.sides
+        if not side.metrics  # an agreement also needs three epochs
+    )
 
 
 def _examples(tally: Tally, question: Question, result: statistics.Compared) -> statistics.Interval | None:
@@ -209,16 +220,22 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         high=ranges.cut(estimate.high, ranges.range_of(tally.study.metric)),
         train_seconds=tally.train_seconds(name, setting),
         at_edge=edges(tally, name),
+        differences=planned.differences,
     )
 
 
-def _failures(designs: tuple[ArmResult, ...]) -> list[str]:
-    return [
-        f"{arm.name}: {arm.failed} of {arm.seeds + arm.failed + arm.missing} runs at {setting_label(arm.setting)} "
-        "diverged or failed and are not in its mean"
-        for arm in designs
-        if arm.failed
-    ]
+def _failures(tally: Tally, designs: tuple[ArmResult, ...]) -> list[str]:
+    lines = []
+    for arm in designs:
+        planned = arm.seeds + arm.failed + arm.missing
+        at = f"at {setting_label(arm.setting)} diverged or failed"
+        if arm.failed == planned:
+            records = (tally.records.runs.get(identity) for _, identity in tally.runs(arm.name, arm.setting))
+            reason = next((record.reason for record in records if record is not None and record.reason), "")
+            lines.append(f"{arm.name}: all of its {planned} runs {at}{f', such as: {reason}' if reason else ''}")
+        elif arm.failed:
+            lines.append(f"{arm.name}: {arm.failed} of {planned} runs {at} and are not in its mean")
+    return lines
 
 
 def matches(study: Study, item: Claim | Reported) -> bool:

@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Difference
 from tiebreak.study import parsing
 from tiebreak.study.schema import Strict
 
@@ -51,6 +52,7 @@ class ArmResult(Strict):
     high: float | None
     train_seconds: float | None  # mean per run
     at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
+    differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first arm; None: unknown
 
 
 class Side(Strict):
@@ -90,7 +92,7 @@ class ComparisonResult(Strict):
     p_a_better: float | None
     verdict: Outcome
     seeds: int
-    seeds_needed: int | None  # how many more; None when decided or when no number would do
+    seeds_needed: int | None  # how many more; None when decided, when no number would do, when a side has only failures
     examples_low: float | None  # 95 % interval over test examples, seeds held fixed
     examples_high: float | None
     sentence: str  # the same in words

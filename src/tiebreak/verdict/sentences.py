@@ -28,6 +28,11 @@ def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_de
     """The outcome of a comparison, with the evidence in brackets; `least`: the fewest seeds that can decide it."""
     if item.difference is None and item.kind == "agreement":
         return f"There is no {item.a} yet: it takes a finished run of at least {LEAST_POINTS} epochs."
+    if item.difference is None and item.seeds_needed is None:
+        return (
+            f"{item.side_names[0]} and {item.side_names[1]} cannot be compared: every run of a side diverged or failed."
+            " Mend the cause and run the study again."
+        )
     if item.difference is None:
         return f"{item.side_names[0]} and {item.side_names[1]} share no finished seed yet."
     outcome = {"interaction": _interaction, "order": _order, "agreement": _agreement}.get(item.kind, _pair)

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from support import sample_report
-from support.sample_study import sample_study
 from tiebreak.report.page import tables
 from tiebreak.study import registry
 
@@ -45,21 +44,16 @@ def test_published_figures_know_their_arm_and_metric() -> None:
     assert [(row.ours, row.position) for row in tables.reported_rows(lost)] == [("missing", "too few runs")]
 
 
-def test_every_arm_is_told_in_words() -> None:
-    told = dict(tables.arm_descriptions(sample_report.complete().study))
-    assert told["pool"] == registry.DESIGNS["cnn-pool"].line
-    assert told["pool-moved"].startswith("as pool; tested with disturbed=True (")
-    arms = [
-        {"name": "one", "design": "mlp", "build": {"match": "cnn-pool"}, "options": {"shuffle_pixels": True}},
-        {"name": "two", "design": "mlp", "build": {"match": "cnn-pool"}, "fixed": {"lr": 0.5}, "epochs_times": 3},
-    ]
-    study = sample_study(arms=arms, comparisons=[{"a": "one", "b": "two"}], claims=[], reported=[], grid={})
-    told = dict(tables.arm_descriptions(study))
-    assert "built with match=cnn-pool; shuffle_pixels=True (" in told["one"]
-    assert told["two"].startswith("as one; built with match=cnn-pool; lr fixed at 0.5; ")
-    assert "3 times" in told["two"]
-    own = study.model_copy(update={"arms": (study.arms[0].model_copy(update={"design": "my-net", "options": {}}),)})
-    assert tables.arm_descriptions(own)[0][1].startswith("the design my-net")
+def test_every_arm_is_described_by_what_makes_it_different_from_the_first() -> None:
+    evidence = sample_report.complete()
+    found = dict(tables.arm_descriptions(evidence.study, evidence.plan))
+    assert found["pool"].startswith(registry.DESIGNS["cnn-pool"].line)
+    assert found["pool-moved"].startswith("as pool, but tested with disturbed=True instead of False (")
+    assert found["strided"].startswith(registry.DESIGNS["cnn-strided"].line)
+    old = evidence.plan.model_copy(
+        update={"arms": tuple(arm.model_copy(update={"differences": None}) for arm in evidence.plan.arms)}
+    )
+    assert "as pool" not in dict(tables.arm_descriptions(evidence.study, old))["pool-moved"]
 
 
 def test_arms_that_share_runs_are_counted_once() -> None:

@@ -124,14 +124,34 @@ def test_text_from_data_is_neither_markup_nor_a_control_sequence() -> None:
 def test_the_plan_says_what_would_be_trained_and_for_how_long() -> None:
     evidence = sample_report.complete()
     console, written = plain()
-    summaries.print_plan(console, evidence.study, evidence.plan, {"pool": 100.0, "strided": 90.0})
+    summaries.print_plan(console, evidence.study, evidence.plan)
+    summaries.print_prediction(console, 190.0, "6 steps were timed")
     shown = written.getvalue()
-    for expected in ("90 runs in all", "225,612", "1 min 40 s", "NOT equal: parameters", "time: 3 min 10 s", "unknown"):
+    for expected in ("90 runs in all", "225,612", "NOT equal: parameters", "time: 3 min 10 s", "6 steps", "unknown"):
         assert expected in shown
     assert max(map(len, lines(written))) <= 80
+
+
+def test_the_runs_of_a_plan_add_up_where_arms_share_them() -> None:
+    evidence = sample_report.complete()
     console, written = plain()
-    summaries.print_plan(console, evidence.study, evidence.plan, None)
-    assert "predicted" not in written.getvalue()
+    summaries.print_plan(console, evidence.study, evidence.plan)
+    rows = {line.split()[0]: line.split() for line in lines(written) if "cnn-" in line and "against" not in line}
+    assert [rows[name][2] for name in ("pool", "strided", "unpadded")] == ["30", "30", "30"]
+    assert rows["pool-moved"][2:4] == ["of", "pool"]
+
+
+def test_every_arm_is_told_by_what_makes_it_different() -> None:
+    evidence = sample_report.complete()
+    for shows_plan in (True, False):
+        console, written = plain()
+        if shows_plan:
+            summaries.print_plan(console, evidence.study, evidence.plan)
+        else:
+            summaries.print_verdict(console, evidence.verdict, None)
+        shown = " ".join(written.getvalue().split())
+        assert "pool-moved against pool: tested with disturbed=True instead of False" in shown
+        assert "strided against pool: design cnn-strided instead of cnn-pool" in shown
 
 
 def test_studies_are_listed_with_question_data_and_time() -> None:

@@ -64,9 +64,22 @@ def test_without_a_terminal_progress_is_plain_lines_every_ten_seconds_and_at_the
     assert re.match(r"100 %: 1,350 of 1,350 epochs.*89 of 90 runs.*40\.0 s", found[-1])
 
 
+def test_the_time_left_does_not_count_the_start_of_the_processes() -> None:
+    clock, (console, written) = Clock(), plain()
+    with TrainingProgress(console, clock) as progress:
+        clock.now += 60  # a restart: processes start, checkpoints are read
+        progress.show(dataclasses.replace(HALF, share=0.001))
+        assert "starting" in written.getvalue()
+        clock.now += 10
+        progress.show(dataclasses.replace(HALF, share=0.101))
+        assert "about 1 min 30 s left" in written.getvalue()
+
+
 def test_in_a_terminal_progress_is_three_calm_lines() -> None:
-    console, written = live()
-    with TrainingProgress(console) as progress:
+    clock, (console, written) = Clock(), live()
+    with TrainingProgress(console, clock) as progress:
+        progress.show(dataclasses.replace(HALF, share=0.1))
+        clock.now += 10
         progress.show(HALF)
         progress.note("kept [b]as it is[/b]")
     found = shown(written)

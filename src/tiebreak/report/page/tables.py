@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tiebreak.plan.runs import Difference, Plan
 from tiebreak.report import formatting
 from tiebreak.study import registry
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
@@ -102,26 +104,41 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
     )
 
 
-def arm_descriptions(study: Study) -> list[tuple[str, str]]:
-    """What every arm is: its design in words, once, and what the study changes for it."""
-    first: dict[str, str] = {}
-    lines = []
-    for arm in study.arms:
-        known, design = first.setdefault(arm.design, arm.name), registry.DESIGNS.get(arm.design)
-        line = design.line if design is not None else f"the design {arm.design}"
-        lines.append((arm.name, "; ".join([line if known == arm.name else f"as {known}", *_changes(study, arm)])))
-    return lines
+def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:
+    """What every arm is: the first in words, every other by exactly what makes it different from the first."""
+    first, *others = study.arms
+    known = {arm.name: arm.differences for arm in plan.arms}
+    return [(first.name, _first_arm(study, first)), *((arm.name, _other_arm(study, arm, known)) for arm in others)]
 
 
-def _changes(study: Study, arm: Arm) -> list[str]:
+def _first_arm(study: Study, arm: Arm) -> str:
+    rule = study.optimiser_of(arm)
+    given = {**arm.build, **arm.options, **arm.evaluation, **arm.fixed}
+    trained = f"trained with {rule.kind} and a {rule.schedule.kind} schedule"
+    changes = [f"{key}={value}" for key, value in given.items()]
+    return "; ".join([_design_line(arm), trained, *changes])
+
+
+def _other_arm(study: Study, arm: Arm, known: Mapping[str, Sequence[Difference] | None]) -> str:
+    first, apart = study.arms[0], known.get(arm.name)
+    if apart is None:  # of an older version
+        return _design_line(arm)
+    texts = [_with_meaning(study, each) for each in apart if each.kind != "design"]
+    if arm.design != first.design:
+        return "; ".join([_design_line(arm), *(texts or [f"otherwise as {first.name}"])])
+    return f"as {first.name}, but {', '.join(texts)}" if texts else f"the same as {first.name}"
+
+
+def _design_line(arm: Arm) -> str:
+    design = registry.DESIGNS.get(arm.design)
+    return design.line if design is not None else f"the design {arm.design}"
+
+
+def _with_meaning(study: Study, each: Difference) -> str:
+    """A difference with what the option means, where the task says so."""
     task = registry.TASKS[study.task]
-    changes = [f"built with {key}={value}" for key, value in arm.build.items()]
-    changes += [f"{key}={value} ({task.options[key].line})" for key, value in arm.options.items()]
-    changes += [f"tested with {key}={value} ({task.evaluation[key].line})" for key, value in arm.evaluation.items()]
-    changes += [f"{key} fixed at {value:g}" for key, value in arm.fixed.items()]
-    changes += [f"protocol {arm.protocol}"] if arm.protocol is not None else []
-    changes += [f"trained {arm.epochs_times} times as long"] if arm.epochs_times > 1 else []
-    return changes
+    option = {"options": task.options, "evaluation": task.evaluation}.get(each.kind, {}).get(each.name)
+    return f"{each.text} ({option.line})" if option is not None else each.text
 
 
 def setting_rows(evidence: Evidence) -> list[SettingRow]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,14 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tiebreak.plan.runs import Plan
+from tiebreak.plan.runs import Plan, PlannedArm
 from tiebreak.report import formatting
 from tiebreak.report.page import comparisons, provenance, tables
 from tiebreak.study.registry import metric_label
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
 from tiebreak.verdict.grid_edges import edge_sentences, wider_grid
-from tiebreak.verdict.model import Verdict
+from tiebreak.verdict.model import ArmResult, Verdict
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
@@ -33,6 +33,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     better = " (lower is better)" if verdict.metric.goal == "min" else ""
     what = f"{verdict.metric.split} {metric_label(verdict.metric.name)}{better}"
     _say(console, f"{what}; intervals: 95 %, of the mean over seeds", "dim")
+    _print_differences(console, verdict.designs)
     console.print()
     _print_comparisons(console, verdict)
     if verdict.finished < verdict.planned:
@@ -63,6 +64,14 @@ def _print_arms(console: Console, verdict: Verdict) -> None:
     console.print(table)
     for setting, chosen in arms.items() if wide else ():
         _say(console, f"at {setting}: {listed(chosen)}")
+
+
+def _print_differences(console: Console, arms: Sequence[ArmResult | PlannedArm]) -> None:
+    """In what each arm differs from the first."""
+    for arm in arms:
+        if arm.differences:
+            apart = "; ".join(each.text for each in arm.differences)
+            _say(console, f"{arm.name} against {arms[0].name}: {apart}", "dim")
 
 
 def _print_comparisons(console: Console, verdict: Verdict) -> None:
@@ -106,8 +115,8 @@ def _print_edges(console: Console, verdict: Verdict, report: Path | None) -> Non
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
-def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[str, float] | None) -> None:
-    """What would be trained. `predicted` holds training seconds by arm's name, shared runs counted once."""
+def print_plan(console: Console, study: Study, plan: Plan) -> None:
+    """What would be trained, in what the arms differ and what is equal."""
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
     _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
@@ -117,29 +126,25 @@ def print_plan(console: Console, study: Study, plan: Plan, predicted: Mapping[st
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("arm", overflow="fold")
     table.add_column("design", overflow="fold")
-    for name in ("runs", "epochs", "parameters", "work", *(("predicted",) if predicted is not None else ())):
+    for name in ("runs", "epochs", "parameters", "work"):
         table.add_column(name, justify="right", no_wrap=True)
+    counted: dict[str, str] = {}  # identity -> the first arm that has the run
     for arm in plan.arms:
+        shared = {counted[identity] for identity in arm.runs.values() if identity in counted}
+        own = [identity for identity in arm.runs.values() if identity not in counted]
+        counted |= dict.fromkeys(own, arm.name)
         epochs = max((plan.runs[identity].epochs for identity in arm.runs.values()), default=0)
-        cells = [
-            arm.design,
-            str(len(arm.runs)),
-            str(epochs),
-            formatting.count(arm.parameters),
-            formatting.flops(arm.flops),
-        ]
-        if predicted is not None:
-            cells.append(formatting.duration(predicted[arm.name]) if arm.name in predicted else "unknown")
+        runs = str(len(own)) if own or not shared else f"of {listed(sorted(shared))}"
+        cells = (arm.design, runs, str(epochs), formatting.count(arm.parameters), formatting.flops(arm.flops))
         table.add_row(Text(arm.name, style="bold"), *(Text(printable(cell)) for cell in cells))
     console.print(table)
+    _print_differences(console, plan.arms)
     console.print()
     for term in plan.terms:
         equal, style = ("equal", "") if term.equal else ("NOT equal", "yellow")
         _say(console, f"{equal}: {term.name}: {term.value}", style)
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
-    if predicted is not None:
-        _say(console, f"predicted training time: {formatting.duration(sum(predicted.values()))}", "bold")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,26 +157,36 @@ class CohortRow:
     at_once: int
     memory: float  # bytes
     cannot_fuse: str = ""
+    seconds: float | None = None  # predicted for all its runs, over all processes
 
 
 def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) -> None:
     """Which runs can be trained as one computation, which cannot and why, and the memory of all processes in bytes."""
+    timed = any(row.seconds is not None for row in rows)
     console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("cohort", overflow="fold")
-    for name in ("runs", "parameters", "at once", "memory"):
+    for name in ("runs", "parameters", "at once", "memory", *(("time",) if timed else ())):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
         cells = [str(row.runs), formatting.count(row.parameters), str(row.at_once), _size(row.memory)]
+        cells += [formatting.duration(row.seconds)] if timed else []
         table.add_row(Text(printable(row.name), style="bold"), *map(Text, cells))
     console.print(table)
     if any(row.at_once > 1 for row in rows):
-        _say(console, "at once: fused in one process if that is faster, timed when training begins", "dim")
+        _say(console, "at once: fused in one process; timed again when training begins", "dim")
     for row in rows:
         if row.cannot_fuse:
             text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
             _say(console, text, "yellow")
     _say(console, f"predicted memory: {_size(memory)}; what fits at once is checked before training", "bold")
+
+
+def print_prediction(console: Console, seconds: float | None, how: str) -> None:
+    """The predicted time of `tiebreak run`, and how it was estimated; or why it was not."""
+    what = f"predicted time: {formatting.duration(seconds)}" if seconds is not None else "no predicted time"
+    _say(console, what, "bold")
+    _say(console, how, "dim")
 
 
 def _size(count: float) -> str:

@@ -17,6 +17,7 @@ from rich.text import Text
 from tiebreak.report import formatting
 from tiebreak.text import number_of, printable, rounded
 
+ENOUGH_SECONDS = 1.0  # of progress, before the time left is estimated
 LINE_SECONDS = 10.0  # without a terminal, a line at most this often
 BAR_WIDTH = 20
 ROUNDING = 1e-6  # parts of epochs that were added up may miss the total by this
@@ -93,6 +94,7 @@ class TrainingProgress:
         self._console, self._clock = console, clock
         self._state: TrainingState | None = None
         self._started = self._printed = clock()
+        self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
@@ -115,6 +117,8 @@ class TrainingProgress:
     def show(self, state: TrainingState) -> None:
         """Show this state from now on."""
         self._state = state
+        if self._first is None and state.share > 0:
+            self._first = self._clock(), state.share
         if self._live is None and self._clock() - self._printed >= LINE_SECONDS:
             self._print_lines()
 
@@ -126,9 +130,11 @@ class TrainingProgress:
         seconds = self._clock() - self._started
         if state.share >= 1 - ROUNDING:
             return f"{formatting.duration(seconds)} in all"
-        if state.share <= 0:
+        since, share = self._first or (self._clock(), state.share)
+        spent, gained = self._clock() - since, state.share - share
+        if gained <= 0 or spent < ENOUGH_SECONDS:  # the start of processes says nothing about the rate
             return "starting"
-        return f"about {formatting.duration(seconds * (1 - state.share) / state.share)} left"
+        return f"about {formatting.duration(spent * (1 - state.share) / gained)} left"
 
     def _rendered(self) -> Group:
         state = self._state

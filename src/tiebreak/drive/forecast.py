@@ -1,0 +1,96 @@
+"""The time that `tiebreak run` will take, from a few real steps of every cohort, timed as the runner times them.
+
+Loop or fused, jobs and processes are those that the runner would choose. What is not timed (starting processes,
+exhibits, the report) is added as constants.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tiebreak.drive.jobs import split_into_jobs, strategy_for
+from tiebreak.drive.messages import Job
+from tiebreak.drive.runner import Machine
+from tiebreak.drive.strategy import ENOUGH, STEPS, Timing, time_strategies
+from tiebreak.errors import explain_design_errors
+from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts
+from tiebreak.results.record import Strategy
+
+START_SECONDS = 3.0  # of worker processes: each imports torch and reads the data
+EXHIBIT_SECONDS = 0.15  # of one run
+REPORT_SECONDS = 2.0  # of verdict and report
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """Predicted seconds: of each cohort by its key, spread over all processes, and of the whole command."""
+
+    cohorts: Mapping[str, float]
+    strategies: Mapping[str, Strategy]
+    total: float
+    how: str
+
+
+def forecast(plan: Plan, machine: Machine) -> Forecast:
+    """Time some steps of every cohort, here and now: another load of the machine later takes another time."""
+    import torch
+
+    torch.set_num_threads(1)  # as a worker
+    groups, processes = cohorts(plan.runs.values()), machine.processes()
+    names = cohort_names(groups)
+    seconds: dict[str, float] = {}
+    strategies: dict[str, Strategy] = {}
+    jobs: list[float] = []
+    start = time.perf_counter()
+    for key, runs in groups.items():
+        with explain_design_errors(runs[0].design, plan.designs_from):
+            timing = time_strategies(_job(plan, machine, runs), ENOUGH)
+        strategies[key] = strategy_for(names[key], timing.choice, machine.strategy)
+        shares = split_into_jobs(runs, strategies[key], timing.choice, machine.device, processes)
+        own_jobs = [job_seconds(plan.data.sizes, share, strategies[key], timing) for share in shares]
+        seconds[key] = sum(own_jobs) / processes
+        jobs += own_jobs
+    timed = time.perf_counter() - start
+    exhibits = EXHIBIT_SECONDS * len({arm.runs[key] for arm in plan.arms for key in list(arm.runs)[:1]})
+    measuring = timed if machine.strategy != "loop" else 0.0  # the runner times both strategies too
+    total = START_SECONDS + measuring + makespan(jobs, processes) + exhibits + REPORT_SECONDS
+    fused = sum(strategy == "fused" for strategy in strategies.values())
+    how = (
+        f"estimated from {STEPS} timed training steps of each of {len(groups)} cohorts on this machine as it is now: "
+        f"{fused} fused, {len(groups) - fused} one run after the other, {processes} at a time; with evaluation"
+    )
+    return Forecast(cohorts=seconds, strategies=strategies, total=total, how=how)
+
+
+def _job(plan: Plan, machine: Machine, runs: Sequence[Run]) -> Job:
+    return Job(
+        runs=tuple(run.model_dump(mode="json") for run in runs),
+        folder=".",  # nothing is written
+        data_dir=str(machine.data_dir.resolve()) if machine.data_dir else None,
+        device=machine.device,
+        precision=machine.precision,
+        designs_from=plan.designs_from,
+    )
+
+
+def job_seconds(sizes: Mapping[str, int], runs: Sequence[Run], strategy: Strategy, timing: Timing) -> float:
+    """Training, validation after every epoch, and the evaluations on the test split. `sizes` are those of the data."""
+    choice = timing.choice
+    step = (choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms) / 1000
+    steps = -(-timing.examples // runs[0].batch)
+    cut = timing.examples / max(1, sizes["train"])  # an option of the task may cut the data into other examples
+    examples = cut * sum(run.epochs * sizes["val"] + len(run.evaluations) * sizes["test"] for run in runs)
+    training = step * steps * sum(run.epochs for run in runs)
+    prepared = timing.prepare_seconds if strategy == "fused" else 0.0
+    return prepared + training + timing.evaluate_seconds * examples
+
+
+def makespan(jobs: Sequence[float], processes: int) -> float:
+    """When the last process is done, if each takes the next job when it is free."""
+    ends = [0.0] * processes
+    for seconds in jobs:
+        first = ends.index(min(ends))
+        ends[first] += seconds
+    return max(ends)

@@ -1,0 +1,142 @@
+"""What to know before training: settings that have no effect, questions that the data cannot answer. A line each.
+
+Every line says what is the matter and what to do about it. Nothing here stops a study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tiebreak.plan.resolve import comparison_count, uses_hyper
+from tiebreak.plan.runs import PlannedArm
+from tiebreak.study import registry
+from tiebreak.study.schema import Study
+from tiebreak.text import listed, number_of
+
+COUNTED = ("accuracy", "exact")  # metrics that count test examples
+LEAST_EXAMPLES = 2  # that a margin should be worth
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkFacts:
+    """What a plan knows of a network: the same for all arms with its design, options and shape."""
+
+    parameters: int
+    flops: int | None
+    cannot_fuse: str
+    dropout_layers: int
+    uses_input: bool  # this and the next are checked for a user's design; tests check ours
+    mixes_rows: bool  # in training, beyond batch normalisation layers
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedData:
+    """What the warnings need to know about the data."""
+
+    sizes: Mapping[str, int]
+    official: bool | None
+    synthetic: bool
+
+
+def warnings(
+    study: Study, data: PlannedData, arms: Sequence[PlannedArm] = (), networks: Mapping[str, NetworkFacts] | None = None
+) -> list[str]:
+    """What to know before training. `networks` holds the facts of each arm's network by the arm's name."""
+    found = [
+        *_seeds(study),
+        *_data(study, data),
+        *_margins(study, data.sizes.get("test", 0)),
+        *_unused_hypers(study),
+        *_same_arms(study, arms),
+    ]
+    for name, facts in (networks or {}).items():
+        found += _network(study, study.arm(name).design, facts, data.sizes.get("train", 0))
+    return list(dict.fromkeys(found))
+
+
+def _seeds(study: Study) -> Iterator[str]:
+    from tiebreak.verdict.statistics import least_seeds
+
+    count = comparison_count(study)
+    if study.seeds < least_seeds(count):
+        yield (
+            f"{number_of(study.seeds, 'seed')} cannot decide {number_of(count, 'comparison')}: "
+            f"at least {least_seeds(count)} are needed (--seeds {least_seeds(count)})"
+        )
+
+
+def _data(study: Study, data: PlannedData) -> Iterator[str]:
+    if data.official is False:
+        yield f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
+    if data.synthetic:
+        yield f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it"
+    train = data.sizes.get("train", 0)
+    if 0 < train < study.budget.batch:
+        yield (
+            f"budget.batch = {study.budget.batch:,} is more than the {train:,} training examples: every step takes all "
+            f"of them; set it to {train} or less"
+        )
+
+
+def _margins(study: Study, examples: int) -> Iterator[str]:
+    """Margins that are worth less than a few test examples, where the metric counts examples."""
+    for item in study.comparisons:
+        metric, margin = item.metric or study.metric, item.margin or study.margin
+        if item.kind in ("order", "agreement") or metric not in COUNTED or not examples:
+            continue
+        worth = margin * examples
+        if worth < LEAST_EXAMPLES:
+            amount = "less than one" if worth < 1 else f"{worth:.2g}"
+            yield (
+                f"a margin of {margin:g} in {metric} is {amount} of the {examples:,} test examples, so that `same` can "
+                f"hardly be found; set margin = {LEAST_EXAMPLES / examples:.1g} or more, or test on more examples"
+            )
+
+
+def _unused_hypers(study: Study) -> Iterator[str]:
+    """Hyper-parameters that the update rule of an arm does not have."""
+    kinds = {arm.name: study.optimiser_of(arm).kind for arm in study.arms}
+    for name, values in study.grid.items():
+        unused = [arm for arm, kind in kinds.items() if not uses_hyper(kind, name)]
+        if unused and len(values) > 1:
+            rules = listed(list(dict.fromkeys(kinds[arm] for arm in unused)))
+            yield (
+                f"grid.{name} has no effect with {rules} ({listed(unused)}): the same network is trained "
+                f"{len(values)} times; remove {name} from the grid"
+            )
+    given = {f"fixed.{name}": (name, list(kinds.values())) for name in study.fixed}
+    given |= {f"arms.{arm.name}.fixed.{name}": (name, [kinds[arm.name]]) for arm in study.arms for name in arm.fixed}
+    for key, (name, used) in given.items():
+        if not any(uses_hyper(kind, name) for kind in used):
+            yield f"{key} has no effect with {listed(list(dict.fromkeys(used)))}; remove it"
+
+
+def _same_arms(study: Study, arms: Sequence[PlannedArm]) -> Iterator[str]:
+    first: dict[tuple[str, tuple[str, ...]], str] = {}
+    for arm in arms:
+        other = first.setdefault((arm.evaluation, tuple(arm.runs.values())), arm.name)
+        if other != arm.name:
+            yield f"arms {other} and {arm.name} are the same runs, so that they cannot differ; change or remove one"
+
+
+def _network(study: Study, design: str, facts: NetworkFacts, train: int) -> Iterator[str]:
+    if not facts.uses_input:
+        yield f"{design}: its output does not depend on its input; check its forward method"
+    batch = study.budget.batch
+    if facts.mixes_rows and batch < train and train % batch:
+        yield (
+            f"{design}: it computes statistics over the batch, and the last batch of an epoch ({train % batch} of "
+            f"{batch}) is padded with rows that count in them; use nn.BatchNorm, or a batch that divides {train:,}"
+        )
+    tuned = len(study.grid.get("dropout", ())) > 1
+    fixed = any(
+        "dropout" in given for given in (study.fixed, *(arm.fixed for arm in study.arms if arm.design == design))
+    )
+    if not facts.dropout_layers and (tuned or fixed):
+        why = "has no dropout layer to set"
+        if design not in registry.DESIGNS:
+            why += " (F.dropout and the dropout of nn.MultiheadAttention keep their own rate)"
+        advice = "use nn.Dropout, or remove dropout from the study" if design not in registry.DESIGNS else "remove it"
+        again = f": each of the {len(study.grid['dropout'])} values trains the same network" if tuned else ""
+        yield f"{'grid' if tuned else 'fixed'}.dropout has no effect on {design}, which {why}{again}; {advice}"
