@@ -49,7 +49,8 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "report": ("study", "plan.runs", "results", "verdict", "tasks.reply"),
     "theory": ("catalog", "cost", "layers", "models.design", "report"),
     "cli.progress": ("drive.messages", "results", "report"),
-    "api": ("study", "plan", "drive", "results", "verdict", "report", "cli.progress"),
+    "study_result": ("study", "plan.runs", "results", "verdict", "report"),
+    "api": ("study", "plan", "drive", "results", "verdict", "report", "study_result", "cli.progress"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
 REGISTRY = (

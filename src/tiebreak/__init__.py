@@ -11,17 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tiebreak.api import Result, open_result, run
+    from tiebreak.api import open_result, run
     from tiebreak.errors import TiebreakError
     from tiebreak.plan.planner import make_plan
     from tiebreak.study.schema import Study
+    from tiebreak.study_result import Result
     from tiebreak.verdict.scores import compare_scores, read_scores
 
 __version__ = "0.1.0"
 
 # Imported when first asked for, so that `import tiebreak` and `tiebreak --help` stay quick.
 _HOMES = {
-    "Result": "tiebreak.api",
+    "Result": "tiebreak.study_result",
     "Study": "tiebreak.study.schema",
     "TiebreakError": "tiebreak.errors",
     "compare_scores": "tiebreak.verdict.scores",

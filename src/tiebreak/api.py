@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tiebreak.cli.progress import ProgressListener
 from tiebreak.drive.device import require_device
@@ -15,7 +13,6 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
 from tiebreak.plan.retraining import explain_retraining
 from tiebreak.plan.runs import PLAN_FILE, Plan
-from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
@@ -30,51 +27,18 @@ from tiebreak.results.manifest import (
     write_files,
 )
 from tiebreak.results.misfit import explain_misfit
-from tiebreak.results.record import Records
-from tiebreak.results.score_rows import Row, score_rows, to_frame
 from tiebreak.results.seal import seal
 from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
-from tiebreak.results.tally import Tally
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.schema import Study
-from tiebreak.system import collector_paused, open_in_browser
+from tiebreak.study_result import Result
+from tiebreak.system import collector_paused
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
-
-@dataclass(frozen=True)
-class Result:
-    """The content of a results folder. A notebook displays it as the answer, figures and tables."""
-
-    folder: Path
-    study: Study
-    plan: Plan
-    records: Records
-    verdict: Verdict
-
-    @property
-    def report(self) -> Path:
-        """The HTML report."""
-        return self.folder / document.HTML_FILE
-
-    @property
-    def rows(self) -> list[Row]:
-        """Every planned run: arm, hyper-parameters, seed, status and all its scores."""
-        return score_rows(Tally(self.study, self.plan, self.records))
-
-    def frame(self) -> Any:
-        """The same as a pandas DataFrame, a line for each run."""
-        return to_frame(self.rows)
-
-    def open(self) -> Path:
-        """Open the report in the browser; where there is none, its path is printed."""
-        open_in_browser(self.report)
-        return self.report
-
-    def _repr_html_(self) -> str:
-        return document.fragment(Evidence(study=self.study, plan=self.plan, records=self.records, verdict=self.verdict))
+__all__ = ["Result", "check", "conclude", "open_result", "prepare", "run"]
 
 
 def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:

@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-import pytest
-
 from support import sample_report
-from tiebreak.api import Result
-from tiebreak.errors import TiebreakError
-from tiebreak.report.evidence import Evidence
 from tiebreak.results.score_rows import score_rows
-
-
-def result(it: Evidence) -> Result:
-    return Result(Path("somewhere"), it.study, it.plan, it.records, it.verdict)
 
 
 def test_every_planned_run_is_a_row_with_its_scores() -> None:
@@ -33,17 +21,3 @@ def test_a_run_without_a_result_is_a_row_without_scores() -> None:
     rows = score_rows(sample_report.empty().tally)
     assert {row["status"] for row in rows} == {"missing"}
     assert {row["accuracy"] for row in rows} == {None}
-
-
-def test_a_frame_has_the_same_rows() -> None:
-    pytest.importorskip("pandas")
-    it = result(sample_report.complete())
-    frame = it.frame()
-    assert len(frame) == len(it.rows)
-    assert frame.groupby("arm")["accuracy"].mean()["pool"] > 0.5
-
-
-def test_without_pandas_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(TiebreakError, match="pip install pandas"):
-        result(sample_report.empty()).frame()

@@ -267,6 +267,7 @@ class Study(Strict):
         build, build_of = quick.pop("build"), quick.pop("build_of")
         kept = {item.name for item in self.comparisons if not out & set(item.arms())}
         whole = self.model_dump(mode="json", exclude_none=True)
+        grid = quick.get("grid", self.grid)
         parts = {
             "arms": [
                 _smaller(item, {**build, **build_of.get(item["name"], {})})
@@ -277,7 +278,11 @@ class Study(Strict):
             "fixed": {**whole["fixed"], **quick.pop("fixed")},
             "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
             "claims": [item for item in whole["claims"] if kept.issuperset({item["comparison"], *item["also"]})],
-            "reported": [item for item in whole["reported"] if item["arm"] not in out],
+            "reported": [
+                item
+                for item in whole["reported"]
+                if item["arm"] not in out and all(item["setting"].get(key) in values for key, values in grid.items())
+            ],
             "quick": {**whole["quick"], "without": []},
         }
         return self._replace({**quick, "budget": budget, **parts})

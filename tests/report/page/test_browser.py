@@ -36,7 +36,7 @@ MEASURE = """<!doctype html><iframe id="page" style="width:{width}px;height:800p
   const inner = document.getElementById("page").contentDocument, root = inner.documentElement;
   const out = document.createElement("output");
   out.id = "measured";
-  out.textContent = [root.clientWidth, root.scrollWidth, inner.body.scrollWidth].join(" ");
+  out.textContent = [root.clientWidth, root.scrollWidth, inner.body.scrollWidth, root.scrollHeight].join(" ");
   document.body.append(out);
 }});</script>"""
 
@@ -59,6 +59,10 @@ def page(tmp_path: Path) -> Path:
 
 def measured(tmp_path: Path, page: Path, width: int) -> list[int]:
     """Width of the frame, of the page in it and of its body."""
+    return _sizes(tmp_path, page, width)[:3]
+
+
+def _sizes(tmp_path: Path, page: Path, width: int) -> list[int]:
     outer = page.with_name("frame.html")
     outer.write_text(MEASURE.format(width=width, page=html.escape(page.read_text("utf-8"))), "utf-8")
     shown = browse(tmp_path, outer, "--window-size=1400,900", "--dump-dom").stdout
@@ -78,6 +82,16 @@ def test_the_page_fits_the_window_and_shows_something(tmp_path: Path, page: Path
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">I", data[16:20])[0] == width
     assert len(data) > 50_000  # a blank page of this size has a few kB
+
+
+def test_details_are_folded_on_a_phone_and_shown_on_a_wide_screen(tmp_path: Path, page: Path) -> None:
+    unfolded = page.with_name("open.html")
+    unfolded.write_text(
+        page.read_text("utf-8").replace('<details class="fold">', '<details class="fold" open>'), "utf-8"
+    )
+    phone, whole = (_sizes(tmp_path, each, 390)[3] for each in (page, unfolded))
+    assert phone < 0.55 * whole
+    assert _sizes(tmp_path, page, 1280)[3] == _sizes(tmp_path, unfolded, 1280)[3]
 
 
 def test_long_names_do_not_widen_the_page(tmp_path: Path) -> None:
