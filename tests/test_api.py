@@ -238,3 +238,11 @@ def test_a_study_and_a_folder_can_be_read_without_torch(result: Result) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "tiny False"
+
+
+def test_a_study_may_be_given_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(tb.TiebreakError, match="did you mean 'pooling'"):
+        tb.run("poolin", tmp_path / "out")
+    with pytest.raises(tb.TiebreakError, match="octmnist"):  # the whole study needs data that is not here
+        tb.run("pooling", tmp_path / "out", machine=Machine(data_dir=tmp_path))
+    assert not (tmp_path / "out").exists()
