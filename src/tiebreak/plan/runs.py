@@ -20,7 +20,7 @@ from tiebreak.study.optimiser import Optimiser
 from tiebreak.study.registry import Scalar, is_path
 
 PLAN_FILE = "plan.json"
-RAN_CODE = "is code and was run with your rights"  # ends the warning about a user's designs
+RAN_CODE = "is code and was run with your rights"  # ends a warning in plans of earlier versions
 COHORT_VARIES = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what differs within a cohort
 
 
