@@ -88,46 +88,19 @@ def plan(
     workers: WorkersOption = None,
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
-    from tiebreak.drive.device import device_problem
-    from tiebreak.drive.forecast import forecast
-    from tiebreak.drive.jobs import most_at_once
+    from tiebreak.cli.prediction import show_prediction
     from tiebreak.drive.runner import Machine
     from tiebreak.plan.planner import make_plan
-    from tiebreak.plan.predict import predict
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.study.design_file import designs_are_code
 
-    chosen = _study(study, quick, data, seeds, epochs, grid)
+    chosen, console = _study(study, quick, data, seeds, epochs, grid), SafeConsole()
     if chosen.designs_from is not None:
         print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
-    machine = Machine(device=device, workers=workers, data_dir=data_dir)
-    processes, missing = machine.processes(), device_problem(device)
-    console, rows = SafeConsole(), []
     summaries.print_plan(console, chosen, planned)  # what takes no time first
-    predicted, times = predict(planned), forecast(planned, machine) if device == Device.cpu else None
-    for item in predicted.cohorts:
-        alone = item.cannot_fuse or (times is not None and times.strategies[item.key] == "loop")
-        at_once = 1 if alone else most_at_once(item.runs, device, processes)
-        rows.append(
-            summaries.CohortRow(
-                name=item.name,
-                runs=item.runs,
-                parameters=item.parameters,
-                at_once=at_once,
-                memory=at_once * item.run_bytes,
-                cannot_fuse=item.cannot_fuse,
-                seconds=times.cohorts[item.key] if times is not None else None,
-            )
-        )
-    memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
-    summaries.print_cohorts(console, rows, memory)
-    if times is not None:
-        summaries.print_prediction(console, times.total, times.how)
-    else:
-        how = missing or "on a GPU, `tiebreak run` times its steps before it begins"
-        summaries.print_prediction(console, None, how)
+    show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
 
 def run(

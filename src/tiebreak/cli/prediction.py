@@ -1,0 +1,41 @@
+"""What `tiebreak plan` predicts: the cohorts with their memory and time, and how the time was estimated."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from tiebreak.drive.device import device_problem
+from tiebreak.drive.forecast import forecast
+from tiebreak.drive.jobs import most_at_once
+from tiebreak.drive.runner import Machine
+from tiebreak.plan.predict import predict
+from tiebreak.plan.runs import Plan
+from tiebreak.report.terminal import summaries
+
+
+def show_prediction(console: Console, plan: Plan, machine: Machine) -> None:
+    """Time a few steps of every cohort and print what follows; on a GPU no time is predicted."""
+    processes, device = machine.processes(), machine.device
+    predicted, times = predict(plan), forecast(plan, machine) if device == "cpu" else None
+    rows = []
+    for item in predicted.cohorts:
+        alone = item.cannot_fuse or (times is not None and times.strategies[item.key] == "loop")
+        at_once = 1 if alone else most_at_once(item.runs, device, processes)
+        rows.append(
+            summaries.CohortRow(
+                name=item.name,
+                runs=item.runs,
+                parameters=item.parameters,
+                at_once=at_once,
+                memory=at_once * item.run_bytes,
+                cannot_fuse=item.cannot_fuse,
+                seconds=times.cohorts[item.key] if times is not None else None,
+            )
+        )
+    memory = processes * (predicted.process_bytes + max(row.memory for row in rows))
+    summaries.print_cohorts(console, rows, memory)
+    if times is not None:
+        summaries.print_prediction(console, times.total, times.how)
+    else:
+        how = device_problem(device) or "on a GPU, `tiebreak run` times its steps before it begins"
+        summaries.print_prediction(console, None, how)
