@@ -204,7 +204,7 @@ def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     wild = {**STRIDED, "fixed": {"lr": 1e9}}
     machine, study = loop_machine(tiny_data_dir), tiny_study(arms=[POOL, wild], seeds=1)
     tb.run(study, tmp_path / "out", machine=machine)  # without a listener, progress is printed
-    assert "training 2 runs, 1 at a time" in capsys.readouterr().out
+    assert "training 2 runs" in capsys.readouterr().out
     heard: list[Message] = []
     verdict = tb.run(study.changed(seeds=2), tmp_path / "out", machine=machine, listen=listen(heard)).verdict
     assert isinstance(heard[0], TrainingStarted)

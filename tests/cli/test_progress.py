@@ -90,7 +90,7 @@ def test_what_is_stored_is_told_and_not_counted() -> None:
         watch.on_message(epoch(1, "b"))
     first, last, now = screen.lines()
     assert first == "training 2 runs (4 are stored), 2 at a time"
-    assert last.startswith("17 %: 1 of 6 epochs, 0 of 2 runs done, about ")
+    assert last.startswith("17 %: 1 of 6 epochs, 0 of 2 runs done, ")
     assert now == "  200 steps/s over 1 run: cnn-b, epoch 2 of 3"
 
 
@@ -121,7 +121,7 @@ def test_a_cohort_goes_on_together_and_its_rate_is_that_of_all_its_runs() -> Non
         screen.last(),
         "  30,000 steps/s over 3 runs: cnn-a, epoch 2 of 10",
     ]
-    assert screen.last().startswith("32 %: 13 of 40 epochs, 0 of 4 runs done, 1 diverged, about ")
+    assert screen.last().startswith("32 %: 13 of 40 epochs, 0 of 4 runs done, 1 diverged, ")
 
 
 def test_runs_at_different_epochs_and_of_several_cohorts_are_told_apart() -> None:

@@ -54,7 +54,7 @@ def reported(**changes: Any) -> dict[str, Any]:
 UNKNOWN_KEYS = {
     "top": Bad({"sedes": 3}, "", "'sedes'", "'seeds'"),
     "arm": Bad(arm(desing="cnn-pool"), "arms[1]", "'desing'", "'design'"),
-    "second arm": Bad({"arms": [POOL, {**STRIDED, "epoch": 2}]}, "arms[2]", "'epoch'", "'epochs_times'"),
+    "second arm": Bad({"arms": [POOL, {**STRIDED, "epoch": 2}]}, "arms[2]", "'epoch'", "epochs_times"),
     "pair": Bad(compared({**PAIR, "primry": True}), "comparisons[1]", "'primry'", "'primary'"),
     "interaction": Bad(compared(PAIR, {**INTERACTION, "metrik": "loss"}), "comparisons[2]", "'metrik'", "'metric'"),
     "setting": Bad(compared({**SETTING, "expected": 1}), "comparisons[1]", "'expected'", "'expect'"),

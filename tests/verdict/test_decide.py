@@ -433,8 +433,8 @@ def test_a_claim_for_another_protocol_gets_a_hint_and_never_holds_or_fails(
     claim = {**bad_studies.CLAIM, **made_for}
     (found,) = bench(claims=[claim]).verdict(levels(pool=pool, strided=0.8)).claims
     assert (found.verdict, found.leans) == ("hint", leans)
-    assert "hint" in found.why
-    assert "pneumoniamnist, audited, 1 epoch" in found.why
+    assert "The claim is about" in found.why
+    assert "pneumoniamnist (protocol audited, 1 epoch)" in found.why
     assert str(*made_for.values()) in found.why
 
 
