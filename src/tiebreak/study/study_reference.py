@@ -40,7 +40,7 @@ def full_file(name: str) -> str:
     content = {**template(), "name": name}
     lines = [
         "# A study with every key. A line that begins with `#: ` is a key with an example: remove the `#: ` to use it.",
-        "# The reference is docs/study-file.md; what an option or a hyper-parameter may be is there too.",
+        "# docs/study-file.md in the repository of Tiebreak is the reference; it lists options and hyper-parameters.",
     ]
     shown = set[str]()
     for table in tables():
