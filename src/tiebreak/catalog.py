@@ -18,11 +18,13 @@ from tiebreak.models.mlp import Mlp
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, SpeechTaylor
 from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
 from tiebreak.models.rows import AttentionRows
+from tiebreak.models.text_classifier import TextBag, TextCnn, TextLstm
 from tiebreak.models.transformer_language import TaylorTransformer, Transformer
 from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
 from tiebreak.study import design_file
 from tiebreak.tasks.classify import Classify
+from tiebreak.tasks.classify_text import ClassifyText
 from tiebreak.tasks.interface import Task
 from tiebreak.tasks.language import Language
 from tiebreak.tasks.nodes import Nodes
@@ -52,6 +54,9 @@ DESIGNS: Mapping[str, Design] = {
     "lstm": Design(name="lstm", family="language", build=LstmLanguage),
     "transformer": Design(name="transformer", family="language", build=Transformer),
     "taylor-transformer": Design(name="taylor-transformer", family="language", build=TaylorTransformer),
+    "text-bag": Design(name="text-bag", family="text-classifier", build=TextBag),
+    "text-cnn": Design(name="text-cnn", family="text-classifier", build=TextCnn),
+    "text-lstm": Design(name="text-lstm", family="text-classifier", build=TextLstm),
     "speech-lstm": Design(name="speech-lstm", family="recogniser", build=SpeechLstm),
     "speech-attention": Design(name="speech-attention", family="recogniser", build=SpeechAttention),
     "speech-taylor": Design(name="speech-taylor", family="recogniser", build=SpeechTaylor),
@@ -62,6 +67,7 @@ TASKS: Mapping[str, Task] = {
     "translate": Translate(),
     "nodes": Nodes(),
     "language": Language(),
+    "classify-text": ClassifyText(),
     "transcribe": Transcribe(),
 }
 

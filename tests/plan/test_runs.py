@@ -9,7 +9,19 @@ from typing import Any
 import pytest
 
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.runs import PLAN_FILE, DataSummary, Plan, PlannedArm, Run, cohorts, digest, evaluation_key, run_key
+from tiebreak.plan.runs import (
+    PLAN_FILE,
+    DataSummary,
+    Monitor,
+    Plan,
+    PlannedArm,
+    Run,
+    cohorts,
+    digest,
+    evaluation_key,
+    run_key,
+)
+from tiebreak.study.augment import Augment
 from tiebreak.study.schema import Optimiser, Schedule
 
 RUN = Run(
@@ -50,6 +62,10 @@ DETERMINING: dict[str, Any] = {
     "epochs": 16,
     "batch": 16,
     "comparability": 2,
+    "monitor": Monitor(metric="accuracy", goal="max", patience=2),
+    "augment": Augment(shift=1),
+    "init": "orthogonal",
+    "precision": "float64",
 }
 
 

@@ -57,8 +57,41 @@ def test_arms_with_optimisers_and_windows_of_their_own_are_flagged(tmp_path: Pat
 
 def test_a_kind_of_difference_that_is_added_later_is_a_term_of_its_own(plan_of: Callable[..., Plan]) -> None:
     arms = list(plan_of(arms=[POOL, {**POOL, "name": "strided"}]).arms)
-    apart = (Difference(kind="precision", name="precision", first="float32", own="bf16"),)
+    apart = (Difference(kind="kernels", name="kernels", first="plain", own="fast"),)
     arms[1] = arms[1].model_copy(update={"differences": apart})
-    terms = {term.name: term for term in equal_terms(Study.model_validate(tiny.content()), arms)}
-    assert not terms["precision"].equal
-    assert terms["precision"].value == "strided: precision bf16 instead of float32"
+    terms = {term.name: term for term in equal_terms(Study.model_validate(tiny.content()), arms, 96)}
+    assert not terms["kernels"].equal
+    assert terms["kernels"].value == "strided: kernels fast instead of plain"
+
+
+OWN_GRIDS = [
+    {**POOL, "optimiser": {"kind": "sgd"}, "grid": {"lr": [0.1, 0.03]}},
+    {**POOL, "name": "strided", "optimiser": {"kind": "adam"}, "grid": {"lr": [0.003, 0.001]}},
+]
+
+
+def test_grids_of_their_own_are_equal_terms_if_they_have_as_many_settings(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(arms=OWN_GRIDS, fixed=None)
+    assert unequal(plan) == {"untuned hyper-parameters"}  # the update rules differ
+    tuning = next(term.value for term in plan.terms if term.name == "tuning")
+    assert all(part in tuning for part in ("2 settings", "pool: lr in 0.1, 0.03", "strided: lr in 0.003, 0.001"))
+    assert {run.hypers["lr"] for run in plan.runs.values() if run.optimiser.kind == "adam"} == {0.003, 0.001}
+    assert len(plan.runs) == 2 * 2 * 2
+
+
+def test_unequal_numbers_of_settings_are_an_unequal_term_and_a_warning(plan_of: Callable[..., Plan]) -> None:
+    plan = plan_of(arms=[OWN_GRIDS[0], {**OWN_GRIDS[1], "grid": {"lr": [0.001]}}], fixed=None)
+    assert "tuning" in unequal(plan)
+    assert any("unequal numbers of settings" in line and "pool 2, strided 1" in line for line in plan.warnings)
+
+
+@pytest.mark.parametrize(("equal", "epochs", "steps"), [("examples", 1, "12 and 24"), ("steps", 2, "24")])
+def test_batch_sizes_are_compared_at_equal_examples_or_at_equal_steps(
+    plan_of: Callable[..., Plan], equal: str, epochs: int, steps: str
+) -> None:
+    budget = {"epochs": 1, "batch": 4, "equal": equal}
+    plan = plan_of(arms=[POOL, {**POOL, "name": "strided", "batch": 8}], budget=budget)
+    assert {(run.batch, run.epochs) for run in plan.runs.values()} == {(4, 1), (8, epochs)}
+    value = next(term.value for term in plan.terms if term.name == "budget")
+    assert "budget" in unequal(plan)
+    assert f"equal {equal}: {steps} steps" in value

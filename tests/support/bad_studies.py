@@ -138,7 +138,41 @@ BROKEN_RULES = {
     "fixed hyper-parameter": Bad({"fixed": {"momentun": 0.9}}, "fixed", "'momentun'", "'momentum'"),
     "tuned hyper-parameter": Bad({"grid": {"droput": [0.1]}}, "grid", "'droput'", "'dropout'"),
     "hyper-parameter of an arm": Bad(arm(fixed={"bet1": 0.9}), "arms[1].fixed", "'bet1'", "'beta1'"),
-    "no name near": Bad({"fixed": {"zzz": 1.0}}, "fixed", "'zzz'", "beta1, beta2, dropout, eps"),
+    "no name near": Bad({"fixed": {"zzz": 1.0}}, "fixed", "'zzz'", "beta1, beta2, ", "eps"),
+    "grid of an arm": Bad(arm(grid={"lrr": [0.1]}), "arms[1].grid", "'lrr'", "'lr'"),
+    "fixed and tuned for an arm": Bad(
+        arm(grid={"lr": [0.1]}, fixed={"lr": 0.2}), "arms[1].fixed.lr", "in the grid", "remove"
+    ),
+    "batch at equal steps": Bad(
+        {**arm(batch=3), "budget": {"epochs": 1, "batch": 8, "equal": "steps"}}, "arms[1].batch", "3", "8", "epochs"
+    ),
+    "augmentation without images": Bad(
+        {
+            "task": "nodes",
+            "data": "karate",
+            "augment": {"shift": 1},
+            "options": {},
+            "arms": [{"name": name, "design": "gcn"} for name in ("pool", "strided")],
+        },
+        "augment",
+        "images",
+        "nodes",
+    ),
+    "precision of another family": Bad(
+        {
+            "task": "nodes",
+            "data": "karate",
+            "precision": "bfloat16",
+            "options": {},
+            "arms": [{"name": name, "design": "gcn"} for name in ("pool", "strided")],
+        },
+        "precision",
+        "'bfloat16'",
+        "nodes",
+    ),
+    "schedule's key": Bad(
+        {"optimiser": {"schedule": {"kind": "cosine", "step_epochs": 3}}}, "optimiser.schedule", "step_epochs", "'step'"
+    ),
     "task option": Bad({"options": {"shuffle": True}}, "options", "'shuffle'", "'shuffle_pixels'"),
     "task option of an arm": Bad(arm(options={"divsor": 256}), "arms[1].options", "'divsor'", "'divisor'"),
     "evaluation option": Bad(arm(evaluation={"shft": 1}), "arms[1].evaluation", "'shft'", "'shift'"),

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from support import tiny
 from tiebreak import catalog
 from tiebreak.data.speech import alphabet
-from tiebreak.models.design import END, PADDING, START, Clips, Design, Graph, Images, Sentences, Shape, Words
+from tiebreak.models.design import END, PADDING, START, Clips, Design, Graph, Images, Sentences, Shape, Texts, Words
 from tiebreak.plan.resolve import complete
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
@@ -114,6 +114,20 @@ def windows(shape: Words, count: int, seed: int) -> dict[str, Tensor]:
     real = torch.ones(size)
     real[-1, -1, -1] = 0.0
     return {"inputs": inputs, "targets": targets, "real": real}
+
+
+def texts(shape: Texts, count: int, seed: int) -> dict[str, Tensor]:
+    """Random words of random lengths, and labels that have nothing to do with them."""
+    generator = torch.Generator().manual_seed(seed)
+    words = torch.randint(1, shape.words, (count, shape.length), generator=generator)
+    sizes = torch.randint(1, shape.length + 1, (count, 1), generator=generator)
+    labels = torch.randint(0, shape.classes, (count,), generator=generator)
+    return {"tokens": torch.where(torch.arange(shape.length) < sizes, words, PADDING), "labels": labels}
+
+
+def pad_texts(split: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """With three more words of padding."""
+    return {**split, "tokens": F.pad(split["tokens"], (0, 3), value=PADDING)}
 
 
 def clips(shape: Clips, count: int, seed: int) -> dict[str, Tensor]:
@@ -222,6 +236,22 @@ FAMILIES: dict[str, Family] = {
             symbols=lambda split: split["inputs"].flatten(0, 1),
         ),
         pad=pad_windows,
+    ),
+    "text-classifier": Family(
+        task="classify-text",
+        shapes=(
+            Texts(words=30, length=12, classes=4),
+            Texts(words=5, length=2, classes=2),
+            Texts(words=60, length=25, classes=3),
+        ),
+        small=Texts(words=9, length=6, classes=3),
+        examples=texts,
+        inputs=("tokens",),
+        metric="accuracy",
+        build={"width": 16},
+        data="./reviews",
+        write_data=tiny.write_reviews,
+        pad=pad_texts,
     ),
     "recogniser": Family(
         task="transcribe",

@@ -69,6 +69,20 @@ def write_text(folder: Path, *, key: int = 0) -> Path:
     return folder
 
 
+def write_reviews(folder: Path, *, key: int = 0) -> Path:
+    """A folder `reviews` of three .csv files: words of which one says the label, sometimes after `not`."""
+    random = np.random.default_rng(key)
+    (folder / "reviews").mkdir(exist_ok=True)
+    for split, size in SIZES.items():
+        lines = ["text,label"]
+        for _ in range(size):
+            words, good, denied = random.choice(list("abcde"), random.integers(0, 4)), *(random.integers(2, size=2) > 0)
+            judged = f"{'not ' * bool(denied)}{'good' if good else 'bad'}"
+            lines.append(f'"{" ".join([*words, judged])}.",{"yes" if good != denied else "no"}')
+        (folder / "reviews" / f"{split}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
 def write_speech(folder: Path, *, key: int = 0) -> Path:
     """A folder `speech` of three splits: words of up to three letters, each letter a tone of its own."""
     import soundfile  # type: ignore[import-untyped]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -8,10 +9,29 @@ import torch
 from torch import Tensor, nn, optim
 from torch.func import vmap
 
-from tiebreak.train.optim import Kind, Slots, empty_slots, per_step, update
+from tiebreak.study.optimiser import Kind
+from tiebreak.train.optim import Slots, clip_factor, empty_slots, per_step, update
 
-STEPS = 100
+STEPS = 200
 Peer = Callable[[Iterable[nn.Parameter]], optim.Optimizer]
+
+
+class PaperLion(optim.Optimizer):
+    """Algorithm 2 of Chen et al. (2023), line by line."""
+
+    def __init__(self, params: Iterable[nn.Parameter], **defaults: Any) -> None:
+        super().__init__(params, defaults)
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            (beta1, beta2), rate, decay = group["betas"], group["lr"], group["weight_decay"]
+            for param in group["params"]:
+                mean = self.state[param].get("mean", torch.zeros_like(param))
+                direction = (beta1 * mean + (1 - beta1) * param.grad).sign()
+                param.sub_(rate * (direction + decay * param))
+                self.state[param]["mean"] = beta2 * mean + (1 - beta2) * param.grad
+
 
 CASES: dict[str, tuple[Kind, dict[str, float], Peer]] = {
     "sgd": ("sgd", {"lr": 0.1}, lambda p: optim.SGD(p, lr=0.1)),
@@ -55,6 +75,36 @@ CASES: dict[str, tuple[Kind, dict[str, float], Peer]] = {
         {"lr": 0.003, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.02},
         lambda p: optim.AdamW(p, lr=0.003, weight_decay=0.02),
     ),
+    "nesterov": (
+        "sgd-nesterov",
+        {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.02},
+        lambda p: optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.02, nesterov=True),
+    ),
+    "nadam": (
+        "nadam",
+        {"lr": 0.003, "beta1": 0.8, "beta2": 0.99, "eps": 1e-6, "weight_decay": 0.02},
+        lambda p: optim.NAdam(p, lr=0.003, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.02),
+    ),
+    "rmsprop": (
+        "rmsprop",
+        {"lr": 0.003, "beta2": 0.99, "eps": 1e-8},
+        lambda p: optim.RMSprop(p, lr=0.003),
+    ),
+    "rmsprop, momentum and weight decay": (
+        "rmsprop",
+        {"lr": 0.003, "beta2": 0.9, "eps": 1e-6, "momentum": 0.7, "weight_decay": 0.02},
+        lambda p: optim.RMSprop(p, lr=0.003, alpha=0.9, eps=1e-6, momentum=0.7, weight_decay=0.02),
+    ),
+    "adagrad": (
+        "adagrad",
+        {"lr": 0.01, "eps": 1e-10, "weight_decay": 0.02},
+        lambda p: optim.Adagrad(p, lr=0.01, weight_decay=0.02),
+    ),
+    "lion": (
+        "lion",
+        {"lr": 0.003, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.02},
+        lambda p: PaperLion(p, lr=0.003, betas=(0.9, 0.99), weight_decay=0.02),
+    ),
     "adamw, no weight decay": (
         "adamw",
         {"lr": 0.003, "beta1": 0.9, "beta2": 0.999, "eps": 1e-8},
@@ -83,7 +133,7 @@ def gradients(params: list[Tensor]) -> list[list[Tensor]]:
 
 @pytest.mark.parametrize("varying", [False, True], ids=["constant lr", "varying lr"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_hundred_steps_are_those_of_torch(case: str, varying: bool) -> None:
+def test_two_hundred_steps_are_those_of_torch(case: str, varying: bool) -> None:
     kind, values, peer = CASES[case]
     network, hypers = small_network(), tensors(values)
     params = [param.detach().clone() for param in network.parameters()]
@@ -101,10 +151,11 @@ def test_a_hundred_steps_are_those_of_torch(case: str, varying: bool) -> None:
             param.grad = grad
         theirs.step()
     for ours, param in zip(params, network.parameters(), strict=True):
-        assert torch.linalg.vector_norm(ours - param) <= 1e-12 * torch.linalg.vector_norm(param)
+        near = 1e-8 if kind == "nadam" else 1e-12  # torch keeps a product of NAdam in float32
+        assert torch.linalg.vector_norm(ours - param) <= near * torch.linalg.vector_norm(param)
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_an_update_leaves_its_arguments_as_they_were(kind: Kind) -> None:
     hypers = tensors({"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "beta1": 0.9, "beta2": 0.99, "eps": 1e-8})
     param, grad = torch.linspace(-1, 1, 5).double(), torch.linspace(1, 2, 5).double()
@@ -116,9 +167,10 @@ def test_an_update_leaves_its_arguments_as_they_were(kind: Kind) -> None:
     assert all(torch.equal(*pair) for pair in zip(given, [param, grad, *slots.values()], strict=True))
 
 
-@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_hyper_parameters_may_differ_from_run_to_run_under_vmap(kind: Kind) -> None:
-    names = ("lr", "momentum", "weight_decay", "beta1", "beta2", "eps", "bias1", "bias2")
+    fixed = ("lr", "momentum", "weight_decay", "beta1", "beta2", "eps")
+    names = (*fixed, "bias1", "bias2", "gradient_share", "mean_share")
     generator = torch.Generator().manual_seed(4)
     hypers = {name: 0.1 + 0.8 * torch.rand(3, dtype=torch.float64, generator=generator) for name in names}
     param, grad = torch.randn(2, 3, 6, dtype=torch.float64, generator=generator)
@@ -150,3 +202,16 @@ def test_a_learning_rate_of_zero_trains_nothing() -> None:
     hypers |= {name: series[0] for name, series in per_step("adam", hypers, np.ones(1), 0).items()}
     new, _ = update("adam", param, torch.ones_like(param), empty_slots("adam", param, hypers), hypers)
     assert torch.equal(new, param)
+
+
+@pytest.mark.parametrize("limit", [0.5, 3.0, 1e6, 0.0])
+def test_clipping_is_that_of_torch(limit: float) -> None:
+    network = small_network()
+    grads = gradients(list(network.parameters()))[0]
+    factor = clip_factor(grads, tensors({"clip_norm": limit}))
+    for param, grad in zip(network.parameters(), grads, strict=True):
+        param.grad = grad.clone()
+    if limit:  # torch would set everything to zero; here 0 is no clipping
+        nn.utils.clip_grad_norm_(network.parameters(), limit)
+    for param, grad in zip(network.parameters(), grads, strict=True):
+        torch.testing.assert_close(grad * factor, param.grad, rtol=1e-12, atol=0)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, SequentialLR
+from torch.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, OneCycleLR, SequentialLR, StepLR
 
 from tiebreak.study.schema import Schedule
 from tiebreak.train.schedule import factors
@@ -101,3 +101,30 @@ def test_a_longer_budget_changes_past_epochs_only_where_the_schedule_says_so(
             assert np.array_equal(
                 factors(schedule, epoch, steps, epochs), factors(schedule, epoch, steps, epochs + more)
             )
+
+
+def test_steps_fall_as_those_of_torch() -> None:
+    schedule = Schedule(kind="step", step_epochs=3, factor=0.5)
+    assert per_epoch(schedule, 8) == pytest.approx(of_torch(StepLR(unit_optimiser(), 3, gamma=0.5), 8), abs=1e-12)
+    assert per_epoch(Schedule(kind="step", step_epochs=1, warmup_epochs=1, floor=0.0), 3) == pytest.approx([0, 1, 0.1])
+
+
+@pytest.mark.parametrize(("epochs", "steps", "rising"), [(4, 5, 0.3), (3, 7, 0.5), (2, 1, 0.3)])
+def test_one_cycle_is_that_of_torch(epochs: int, steps: int, rising: float) -> None:
+    schedule = Schedule(kind="one-cycle", pct_start=rising)
+    assert schedule.depends_on_budget()
+    whole = np.concatenate([factors(schedule, epoch, steps, epochs) for epoch in range(epochs)])
+    if epochs * steps * rising <= 1:  # torch divides by zero: no step rises
+        assert whole.tolist() == pytest.approx([1.0, 1 / 25 / 1e4])
+        return
+    cycle = OneCycleLR(
+        unit_optimiser(), 1.0, total_steps=epochs * steps, pct_start=rising, cycle_momentum=False, anneal_strategy="cos"
+    )
+    assert whole.tolist() == pytest.approx(of_torch(cycle, epochs * steps), abs=1e-12)
+
+
+def test_a_plateau_is_at_the_factor_that_validation_has_reached() -> None:
+    schedule = Schedule(kind="plateau", warmup_epochs=2, floor=0.0)
+    assert factors(schedule, 5, 2, 9, 0.25).tolist() == [0.25, 0.25]
+    assert factors(schedule, 1, 1, 9, 0.5).tolist() == [0.25]
+    assert not schedule.depends_on_budget()

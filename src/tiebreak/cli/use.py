@@ -26,6 +26,7 @@ from tiebreak.study.rules import check_option
 from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.reply import Reply
 from tiebreak.train import checkpoint
+from tiebreak.train.monitor import load_evaluated
 from tiebreak.train.step import initial_state
 
 
@@ -69,7 +70,8 @@ def use(
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:
         kept = store.checkpoints()
-    records = [record for record in resumable(run, kept) if record.epoch == run.epochs]
+    last = result.records.runs[run.identity].epoch
+    records = [record for record in resumable(run, kept) if record.epoch == last]
     if not records and any(record.pruned for record in kept if record.trajectory == run.trajectory):
         raise TiebreakError(f"{folder}: the checkpoint of {run.label} was removed by `tiebreak prune`; choose another")
     if not records:
@@ -78,6 +80,7 @@ def use(
         checkpoint.restore(folder, records[0], state)
     except TiebreakError as error:
         raise TiebreakError(f"{error}; `tiebreak run` makes it again") from None
+    load_evaluated(state)
     task = catalog.TASKS[run.task]
     known = result.plan.data
     trained_on = TrainedOn(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from tiebreak.data.fetch import Checked
+from tiebreak.data.labelled.labelled_files import is_labelled
 
 MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "classifier": "images.image_data",
@@ -18,6 +19,7 @@ MODULES: Mapping[str, str] = {  # each has `load` and `checksum`
     "node-classifier": "graphs.graph_data",
     "language": "text.corpus",
     "recogniser": "speech.speech_sets",
+    "text-classifier": "labelled.labelled_data",
 }
 FINDERS: Mapping[str, str] = {  # data sets whose files are not found by name alone; each module has `locate`, `verify`
     "ljspeech": "speech.ljspeech",
@@ -29,6 +31,7 @@ INSIDE: Mapping[str, tuple[str, ...]] = {
     "recogniser": (*(f"{folder}transcripts.tsv" for folder in ("", "train/", "val/", "test/")), "wavs"),
     "node-classifier": ("edges.csv",),
     "translator": ("train.tsv",),
+    "text-classifier": ("train.csv",),
     "language": ("train.txt", "ptb.train.txt"),
 }
 ENDINGS: Mapping[str, str] = {".tsv": "translator", ".txt": "language"}
@@ -75,6 +78,8 @@ def likely(path: Path) -> str:
         if path.is_file() and zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as arrays:
                 return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
+        if path.suffix.lower() == ".csv" and path.is_file() and is_labelled(path):
+            return "text-classifier"
     except (OSError, zipfile.BadZipFile):  # the loader will say what is wrong with it
         return "classifier"
     return ENDINGS.get(path.suffix.lower(), "classifier")

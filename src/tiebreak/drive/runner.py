@@ -163,6 +163,7 @@ class Driver:
 
     def _started(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> TrainingStarted:
         names = cohort_names(groups)
+        batch = next((run.batch for run in self._plan.runs.values()), 1)
         runs = {}
         for key, some in groups.items():
             strategy = strategies.get(key, "loop")
@@ -175,9 +176,8 @@ class Driver:
                     epochs=run.epochs,
                     done=states[0].epoch if states else 0,
                     strategy=strategy,
-                    cost=self._cost(key, strategy),
+                    cost=self._cost(key, strategy) * batch / run.batch,
                 )
-        batch = next((run.batch for run in self._plan.runs.values()), 1)
         return TrainingStarted(
             runs=runs,
             steps=-(-self._plan.data.sizes["train"] // batch),

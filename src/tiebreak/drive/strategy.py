@@ -136,7 +136,8 @@ def _fits(group: RunGroup, before: int) -> int:
     if group.device.type == "cpu":
         slots, shape = group.states[0].slots, group.task.shape(group.data)
         kept = activation_bytes(group.network, shape, group.runs[0].batch)
-        each = run_bytes(parameters(group.network), max(len(own) for own in slots.values()), kept)
+        copies = sum(map(bool, (group.states[0].averages, group.states[0].best)))  # of all parameters
+        each = run_bytes(parameters(group.network), max(len(own) for own in slots.values()) + copies, kept)
         return max(2, int(MEMORY_SHARE * free_memory() / cores() / each))
     each = max(1, (torch.cuda.max_memory_allocated() - before) // len(group.runs))
     free, _ = torch.cuda.mem_get_info()

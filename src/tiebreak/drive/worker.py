@@ -24,6 +24,7 @@ from tiebreak.results.record import CheckpointRecord, Strategy
 from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
+from tiebreak.train.monitor import epochs_left
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 from tiebreak.train.step import State
 from tiebreak.train.trainer import Engine, Trainer
@@ -94,7 +95,7 @@ def train(job: Job, send: Send) -> Iterator[Message]:
                 if isinstance(message, EpochDone):
                     for record in message.checkpoints:
                         saved[record.identity].insert(0, record)
-                    _note_epochs(group, ended, message, reached)
+                    _note_epochs(group, message, reached)
                 elif isinstance(message, RunEnded):
                     ended.add(message.record.identity)
                 yield message
@@ -120,11 +121,10 @@ def _check_device(job: Job) -> None:
         torch.cuda.empty_cache()
 
 
-def _note_epochs(group: list[Run], ended: set[str], message: EpochDone, reached: dict[str, int]) -> None:
-    """The epochs that a message says are done, by run: its records are those of the group's runs, in order."""
-    alive = [run.identity for run in group if run.identity not in ended]
-    for identity, record in zip(alive, message.records, strict=True):
-        reached[identity] = record.epoch
+def _note_epochs(group: list[Run], message: EpochDone, reached: dict[str, int]) -> None:
+    """The epochs that a message says are done, by run: those that diverged or stopped early have no record in it."""
+    done = {record.trajectory: record.epoch for record in message.records}
+    reached.update({run.identity: done[run.trajectory] for run in group if run.trajectory in done})
 
 
 def _train_group(
@@ -140,7 +140,7 @@ def _train_group(
     for run, state in zip(runs, group.states, strict=True):
         yield from _resume(job, saved[run.identity], state)
         reached[run.identity] = state.epoch
-    left = [run.epochs - state.epoch for run, state in zip(runs, group.states, strict=True)]
+    left = [epochs_left(run, state) for run, state in zip(runs, group.states, strict=True)]
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
         return

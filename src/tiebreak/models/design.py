@@ -136,13 +136,34 @@ class Clips:
         return (batch, self.length, self.symbols)
 
 
-Shape = Images | Sentences | Clips | Words | Graph
+@dataclass(frozen=True, kw_only=True)
+class Texts:
+    """Shape of a text classifier: words [B, length] in, logits [B, classes] out.
+
+    Word 0 is padding at the end of a text, word 1 stands for all words that are not in the vocabulary.
+    """
+
+    words: int  # padding and unknown included
+    length: int
+    classes: int
+
+    def inputs(self, batch: int) -> tuple[Tensor, ...]:
+        """Example inputs of a network."""
+        return (torch.full((batch, self.length), 2),)
+
+    def output(self, batch: int) -> tuple[int, ...]:
+        """The shape of its logits."""
+        return (batch, self.classes)
+
+
+Shape = Images | Sentences | Clips | Words | Graph | Texts
 SHAPES: Mapping[str, type[Shape]] = {  # by family
     "classifier": Images,
     "translator": Sentences,
     "recogniser": Clips,
     "language": Words,
     "node-classifier": Graph,
+    "text-classifier": Texts,
 }
 
 

@@ -47,6 +47,7 @@ def warnings(
         *_seeds(study),
         *_data(study, data),
         *_margins(study, data.sizes.get("test", 0)),
+        *_settings(study),
         *_unused_hypers(study),
         *_same_arms(study, arms),
     ]
@@ -72,9 +73,10 @@ def _data(study: Study, data: PlannedData) -> Iterator[str]:
     if data.synthetic:
         yield f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it"
     train = data.sizes.get("train", 0)
-    if 0 < train < study.budget.batch:
+    largest = max(study.batch(arm) for arm in study.arms)
+    if 0 < train < largest:
         yield (
-            f"budget.batch = {study.budget.batch:,} is more than the {train:,} training examples: every step takes all "
+            f"budget.batch = {largest:,} is more than the {train:,} training examples: every step takes all "
             f"of them; set it to {train} or less"
         )
 
@@ -94,12 +96,26 @@ def _margins(study: Study, examples: int) -> Iterator[str]:
             )
 
 
+def _settings(study: Study) -> Iterator[str]:
+    """Arms with grids of their own that are not tuned over as many settings as the others."""
+    counts = {arm.name: len(study.settings(arm)) for arm in study.arms}
+    if len(set(counts.values())) > 1:
+        each = ", ".join(f"{name} {number}" for name, number in counts.items())
+        yield (
+            f"arms are tuned over unequal numbers of settings ({each}): more settings are an advantage; give each as many"
+        )
+
+
 def _unused_hypers(study: Study) -> Iterator[str]:
     """Hyper-parameters that the update rule of an arm does not have."""
     kinds = {arm.name: study.optimiser_of(arm).kind for arm in study.arms}
-    for name, values in study.grid.items():
-        unused = [arm for arm, kind in kinds.items() if not uses_hyper(kind, name)]
-        if unused and len(values) > 1:
+    tuned = {arm.name: study.grid_of(arm) for arm in study.arms}
+    for name in dict.fromkeys(name for grid in tuned.values() for name in grid):
+        unused = [
+            arm for arm, kind in kinds.items() if len(tuned[arm].get(name, ())) > 1 and not uses_hyper(kind, name)
+        ]
+        if unused:
+            values = tuned[unused[0]][name]
             rules = listed(list(dict.fromkeys(kinds[arm] for arm in unused)))
             yield (
                 f"grid.{name} has no effect with {rules} ({listed(unused)}): the same network is trained "
@@ -129,14 +145,15 @@ def _network(study: Study, design: str, facts: NetworkFacts, train: int) -> Iter
             f"{design}: it computes statistics over the batch, and the last batch of an epoch ({train % batch} of "
             f"{batch}) is padded with rows that count in them; use nn.BatchNorm, or a batch that divides {train:,}"
         )
-    tuned = len(study.grid.get("dropout", ())) > 1
+    grids = [study.grid_of(arm) for arm in study.arms if arm.design == design]
+    tuned = max((len(grid.get("dropout", ())) for grid in grids), default=0)
     fixed = any(
         "dropout" in given for given in (study.fixed, *(arm.fixed for arm in study.arms if arm.design == design))
     )
-    if not facts.dropout_layers and (tuned or fixed):
+    if not facts.dropout_layers and (tuned > 1 or fixed):
         why = "has no dropout layer to set"
         if design not in registry.DESIGNS:
             why += " (F.dropout and the dropout of nn.MultiheadAttention keep their own rate)"
         advice = "use nn.Dropout, or remove dropout from the study" if design not in registry.DESIGNS else "remove it"
-        again = f": each of the {len(study.grid['dropout'])} values trains the same network" if tuned else ""
-        yield f"{'grid' if tuned else 'fixed'}.dropout has no effect on {design}, which {why}{again}; {advice}"
+        again = f": each of the {tuned} values trains the same network" if tuned > 1 else ""
+        yield f"{'grid' if tuned > 1 else 'fixed'}.dropout has no effect on {design}, which {why}{again}; {advice}"

@@ -19,7 +19,7 @@ from tiebreak.study.schema import Arm, Study
 Facts = dict[tuple[str, str], Scalar | None]  # (kind, name) -> value
 
 # Keys of a run that say what it is compared on, not what is different: equal for all arms, or no choice of the study.
-NOT_COMPARED = {"task", "data", "checksum", "source", "comparability", "seed", "setting", "evaluations"}
+NOT_COMPARED = {"task", "data", "checksum", "source", "comparability", "seed", "setting", "evaluations", "monitor"}
 KINDS = {"epochs": "budget", "batch": "budget"}  # of a single value; else its own name
 
 
@@ -70,7 +70,9 @@ def arm_differences(
 
 def _arm_facts(study: Study, arm: Arm, planned: PlannedArm, runs: Mapping[str, Run]) -> Facts:
     own = [runs[identity] for identity in planned.runs.values()]
-    found = {key: value for key, value in run_facts(own[0]).items() if key[0] != "hypers" or key[1] not in study.grid}
+    found = {
+        key: value for key, value in run_facts(own[0]).items() if key[0] != "hypers" or key[1] not in study.grid_of(arm)
+    }
     found["protocol", "protocol"] = arm.protocol or study.protocol
     for name, value in complete(registry.TASKS[study.task].evaluation, arm.evaluation).items():
         found["evaluation", name] = value

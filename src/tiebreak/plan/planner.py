@@ -23,6 +23,7 @@ from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
     PLAN_FILE,
     DataSummary,
+    Monitor,
     Plan,
     PlannedArm,
     Run,
@@ -99,11 +100,12 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     runs: dict[str, Run] = {}
     arms, networks, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
-    batch = min(study.budget.batch, max(1, sizes["train"]))  # a larger one would only be padded
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
         source, code = _run_source(study, arm, sources)
         facts = networks[arm.name] = _known_facts(study, arm, shape, known)
+        _check_augment(study, arm, shape)
+        batch = min(study.batch(arm), max(1, sizes["train"]))  # a larger one would only be padded
         model = {"source": source, "checksum": data.checksum, "batch": batch}
         planned, own = _plan_arm(study, arm, model, facts)
         arms.append(planned.model_copy(update={"code": code, "shape": asdict(shape)}))
@@ -132,7 +134,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         designs_from=study.designs_from,
         arms=tuple(arms),
         runs=runs,
-        terms=equal_terms(study, arms),
+        terms=equal_terms(study, arms, sizes["train"]),
         warnings=tuple(
             warnings(study, PlannedData(sizes=sizes, official=data.official, synthetic=synthetic), arms, networks)
         ),
@@ -191,6 +193,26 @@ def _run_source(study: Study, arm: Arm, sources: Sources) -> tuple[str, dict[str
     return sources.run_source(defined, task), sources.run_parts(defined, task)
 
 
+def _check_augment(study: Study, arm: Arm, shape: Any) -> None:
+    """Refuse an augmentation that leaves nothing of an image."""
+    augment = study.augment_of(arm)
+    side = min(shape.height, shape.width) if augment is not None else 0
+    for name in ("shift", "cutout") if augment is not None else ():
+        if (value := getattr(augment, name)) >= side:
+            raise TiebreakError(
+                f"arm {arm.name!r}: augment.{name} = {value} covers whole images of {shape.height} x {shape.width} "
+                f"pixels; use less than {side}"
+            )
+
+
+def _monitor(study: Study, arm: Arm) -> Monitor | None:
+    """What the arm's runs watch: the study's metric on validation, if anything depends on it."""
+    patience = study.budget.patience
+    if patience is None and study.optimiser_of(arm).schedule.kind != "plateau":
+        return None
+    return Monitor(metric=study.metric, goal=study.goal(), patience=patience)
+
+
 def _plan_arm(
     study: Study, arm: Arm, model: Mapping[str, Any], facts: NetworkFacts
 ) -> tuple[PlannedArm, dict[str, Run]]:
@@ -202,9 +224,10 @@ def _plan_arm(
         if value != registry.TASKS[study.task].evaluation[key].default
     }
     options = task_options(study, arm)
+    monitor = _monitor(study, arm)
     runs: dict[str, Run] = {}
     keys: dict[str, str] = {}
-    for setting in study.settings():
+    for setting in study.settings(arm):
         for seed in range(study.seeds):
             run = Run(
                 design=arm.design,
@@ -219,6 +242,10 @@ def _plan_arm(
                 epochs=study.epochs(arm),
                 comparability=COMPARABILITY,
                 evaluations=(evaluation,),
+                monitor=monitor,
+                augment=study.augment_of(arm),
+                init=study.init_of(arm),
+                precision=study.precision_of(arm),
                 **model,
             )
             runs[run.identity] = run

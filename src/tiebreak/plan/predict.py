@@ -9,7 +9,8 @@ from tiebreak.errors import explain_design_errors
 from tiebreak.plan.runs import Plan, cohort_names, cohorts
 from tiebreak.study import registry
 
-OPTIMISER_SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2}  # tensors per parameter; plain SGD has one with momentum
+OPTIMISER_SLOTS = {"sgd-summed": 1, "adam": 2, "adamw": 2, "nadam": 2, "rmsprop": 2, "adagrad": 1, "lion": 1}
+# tensors per parameter; the other rules have one with momentum
 PROCESS_BYTES = 350e6  # a process that has imported torch
 
 
@@ -63,6 +64,8 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
             parameters = measure.parameters(network)
             activations = measure.activation_bytes(network, shape, run.batch)
         slots = OPTIMISER_SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
+        slots += any(each.hypers.get("ema") for each in groups[key])
+        slots += run.monitor is not None and run.monitor.patience is not None
         found.append(
             PlannedCohort(
                 key=key,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tiebreak.study import registry
+from tiebreak.study.optimiser import KIND_DEFAULTS
 from tiebreak.study.registry import Option, Scalar
-from tiebreak.study.schema import Arm, Study
+from tiebreak.study.schema import Arm, Comparison, Study
 
 
 def complete(known: Mapping[str, Option], given: Mapping[str, Scalar]) -> dict[str, Scalar]:
@@ -22,9 +23,14 @@ def task_options(study: Study, arm: Arm) -> dict[str, Scalar]:
 
 
 def hypers(study: Study, arm: Arm, setting: Mapping[str, float]) -> dict[str, float | None]:
-    """Every hyper-parameter of a run: defaults, then the study's, the arm's, the setting's."""
+    """Every hyper-parameter of a run: defaults, those of the update rule, then the study's, the arm's, the setting's.
+
+    An optional one that is at its default is left out: it changes nothing, and runs without it keep their identity.
+    """
     defaults = {name: hyper.default for name, hyper in registry.HYPERS.items()}
-    return {**defaults, **study.fixed, **arm.fixed, **setting}
+    found = {**defaults, **KIND_DEFAULTS.get(study.optimiser_of(arm).kind, {}), **study.fixed, **arm.fixed, **setting}
+    unset = {name for name, hyper in registry.HYPERS.items() if hyper.optional and found[name] == hyper.default}
+    return {name: value for name, value in found.items() if name not in unset}
 
 
 # Hyper-parameters that only some update rules use; all others matter with every rule.
@@ -46,5 +52,10 @@ def comparison_count(study: Study) -> int:
 
     A best-setting comparison counts once per other setting, an order of metrics once per two neighbours.
     """
-    many = {"setting": len(study.settings()) - 1}
-    return sum(len(item.metrics) - 1 if item.kind == "order" else many.get(item.kind, 1) for item in study.comparisons)
+    return sum(_count(study, item) for item in study.comparisons)
+
+
+def _count(study: Study, item: Comparison) -> int:
+    if item.kind == "order":
+        return len(item.metrics) - 1
+    return len(study.settings(item.arm)) - 1 if item.kind == "setting" else 1

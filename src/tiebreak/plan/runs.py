@@ -15,12 +15,19 @@ from tiebreak import files
 from tiebreak.data.speech.front_end import FrontEnd
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
-from tiebreak.study.base import Exact, setting_label
+from tiebreak.study.augment import Augment
+from tiebreak.study.base import Exact, Init, RunPrecision, setting_label
 from tiebreak.study.optimiser import Optimiser
-from tiebreak.study.registry import Scalar, is_path
+from tiebreak.study.registry import Goal, Scalar, is_path
 
 PLAN_FILE = "plan.json"
 RAN_CODE = "is code and was run with your rights"  # ends a warning in plans of earlier versions
+OPTIONAL = (
+    "monitor",
+    "augment",
+    "init",
+    "precision",
+)  # part of a run's names only where they are set
 COHORT_VARIES = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what differs within a cohort
 
 
@@ -28,6 +35,14 @@ def digest(content: Any) -> str:
     """A short name for content: the first 20 hex digits of the sha256 of its canonical JSON."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+class Monitor(Exact):
+    """The validation score that decides during training: when a run stops early, when the rate of `plateau` falls."""
+
+    metric: str
+    goal: Goal
+    patience: int | None = None  # epochs without a better score after which the run stops; None: it never does
 
 
 class Run(Exact):
@@ -52,15 +67,17 @@ class Run(Exact):
     batch: int
     comparability: int
     evaluations: tuple[dict[str, Scalar], ...]  # not part of the identity
+    monitor: Monitor | None = None  # where validation decides during training
+    augment: Augment | None = None  # None: training images are not changed
+    init: Init | None = None  # None: as the design initialises itself
+    precision: RunPrecision | None = None  # None: float32
 
     model_config = ConfigDict(strict=False)  # lists of a JSON file become tuples
 
     @cached_property  # a hash takes 20 µs, and readers ask often
     def trajectory(self) -> str:
         """The identity of the training, whatever its number of epochs."""
-        content = self.model_dump(mode="json", exclude={"evaluations", "epochs", "setting"})
-        if is_path(self.data):  # the checksum identifies it; moving the folder changes nothing
-            del content["data"]
+        content = self._content({"evaluations", "epochs", "setting"})
         if self.optimiser.schedule.depends_on_budget():
             content["epochs"] = self.epochs
         return digest(content)
@@ -80,10 +97,16 @@ class Run(Exact):
     @property
     def cohort(self) -> str:
         """The common name of all runs that can be trained as one computation with this one: only numbers differ."""
-        content = self.model_dump(mode="json", exclude=COHORT_VARIES)
-        if is_path(self.data):
+        return digest(self._content(COHORT_VARIES))
+
+    def _content(self, without: set[str]) -> dict[str, Any]:
+        """What a name is made of. A key that is not set is left out, so that keys added later change no name."""
+        content = self.model_dump(mode="json", exclude={*without, "optimiser"})
+        content = {name: value for name, value in content.items() if name not in OPTIONAL or value is not None}
+        content["optimiser"] = self.optimiser.model_dump(mode="json", exclude_none=True)
+        if is_path(self.data):  # the checksum identifies it; moving the folder changes nothing
             del content["data"]
-        return digest(content)
+        return content
 
     @property
     def label(self) -> str:
@@ -126,7 +149,10 @@ def cohort_names(groups: Mapping[str, Sequence[Run]]) -> dict[str, str]:
 def _distinguishing(run: Run) -> dict[str, Scalar]:
     """The options in which cohorts of one design can differ."""
     rule = {"optimiser": run.optimiser.kind, "schedule": run.optimiser.schedule.kind}
-    return {**run.build, **run.options, "batch": run.batch, **rule}
+    augment = {"augment": run.augment.text()} if run.augment is not None else {}
+    named = {"init": run.init, "precision": run.precision}
+    own = {name: value for name, value in named.items() if value is not None}
+    return {**run.build, **run.options, "batch": run.batch, **rule, **augment, **own}
 
 
 class Difference(Exact):

@@ -44,8 +44,11 @@ def read_plan(folder: Path, store: Store, *, identities: bool = True) -> tuple[S
     plan = Plan.read(folder, covered=not identities and PLAN_FILE in store.files())
     path = folder / STUDY_FILE
     study = load_study(folder)
-    keys = {run_key(setting, seed) for setting in study.settings() for seed in range(study.seeds)}
-    if {arm.name: keys for arm in study.arms} != {arm.name: set(arm.runs) for arm in plan.arms}:
+    keys = {
+        arm.name: {run_key(setting, seed) for setting in study.settings(arm) for seed in range(study.seeds)}
+        for arm in study.arms
+    }
+    if keys != {arm.name: set(arm.runs) for arm in plan.arms}:
         raise TiebreakError(f"{path}: {PLAN_FILE} is of another version of this study; run the study again")
     return study, plan
 

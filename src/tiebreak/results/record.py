@@ -11,6 +11,7 @@ from tiebreak.results.packing import Arrays
 Status = Literal["done", "diverged", "failed"]
 Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
+EVALUATED_EPOCH = "evaluated_epoch"  # of a run's provenance, with early stopping
 SHOWN_EXAMPLES = "shown-examples"  # the exhibit that says which test examples a run's exhibits were made for
 
 
@@ -34,6 +35,11 @@ class RunRecord:
     epoch: int
     reason: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def evaluated_epoch(self) -> int:
+        """The epoch whose weights were evaluated: the last one, or with early stopping the best on validation."""
+        return int(self.provenance.get(EVALUATED_EPOCH, self.epoch))
 
 
 @dataclass(frozen=True, kw_only=True)

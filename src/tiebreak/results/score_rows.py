@@ -21,7 +21,7 @@ def score_rows(tally: Tally) -> list[Row]:
     metrics = tuple(registry.TASKS[study.task].metrics)
     for arm in study.arms:
         chosen = tally.chosen(arm.name)
-        for setting in study.settings():
+        for setting in study.settings(arm):
             names = (*metrics, *(f"val_{name}" for name in metrics), "train_loss")
             found = {name: tally.known_scores(arm.name, setting, name) for name in names}
             for seed in range(study.seeds):

@@ -40,7 +40,8 @@ class Tally:
         return self._runs[key]
 
     def scores(self, arm: str, setting: Setting, metric: str) -> Scores:
-        """The metric of every finished run, by seed: a test metric, or `val_…` and `train_loss…` at the last epoch."""
+        """The metric of every finished run, by seed: a test metric, or `val_…` and `train_loss…` of the
+        epoch whose weights were tested: the last one, or with early stopping the best."""
         found = {}
         for seed, identity in self.runs(arm, setting):
             value = self._score(arm, identity, metric)
@@ -70,8 +71,9 @@ class Tally:
         run = self.plan.runs[identity]
         epochs = self.records.epochs[run.trajectory]
         if metric == "train_loss_running":  # as the reports plotted it: the mean over all epochs so far
-            return float(np.mean([epochs[epoch].metrics["train_loss"] for epoch in range(1, run.epochs + 1)]))
-        return epochs[run.epochs].metrics[metric]
+            seen = range(1, record.evaluated_epoch + 1)
+            return float(np.mean([epochs[epoch].metrics["train_loss"] for epoch in seen]))
+        return epochs[record.evaluated_epoch].metrics[metric]
 
     def outcomes(self, arm: str, setting: Setting, metric: str) -> dict[int, npt.NDArray[np.float32]]:
         """The metric of every test example [E] alone, or another stored outcome of that name, by seed."""
@@ -92,7 +94,8 @@ class Tally:
         for seed in self.scores(arm, setting, self.study.metric):
             run = self.plan.runs[self._arms[arm].run(setting, seed)]
             epochs = self.records.epochs[run.trajectory]
-            values = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in range(1, run.epochs + 1)]
+            trained = range(1, self.records.runs[run.identity].epoch + 1)
+            values = [[epochs[epoch].metrics[f"val_{name}"] for name in metrics] for epoch in trained]
             if len(values) >= LEAST_POINTS:
                 found[seed] = least_spearman(np.array(values, dtype=np.float64))
         return found
@@ -120,7 +123,7 @@ class Tally:
             mean = 0.0 if unknown else float(np.mean(values))
             return unknown, self.failed(arm, setting), -mean if goal == "max" else mean
 
-        self._chosen[arm] = min(self.study.settings(), key=rank)
+        self._chosen[arm] = min(self.study.settings(arm), key=rank)
         return self._chosen[arm]
 
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
@@ -129,5 +132,6 @@ class Tally:
         for seed in self.scores(arm, setting, self.study.metric):
             run = self.plan.runs[self._arms[arm].run(setting, seed)]
             epochs = self.records.epochs[run.trajectory]
-            totals.append(sum(epochs[epoch].seconds["train"] for epoch in range(1, run.epochs + 1)))
+            trained = range(1, self.records.runs[run.identity].epoch + 1)
+            totals.append(sum(epochs[epoch].seconds["train"] for epoch in trained))
         return float(np.mean(totals)) if totals else None

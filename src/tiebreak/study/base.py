@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -12,6 +12,8 @@ from tiebreak.study.registry import Scalar
 
 Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=60)]
 Setting = Mapping[str, float]
+RunPrecision = Literal["float32", "float64", "bfloat16"]
+Init = Literal["xavier-uniform", "xavier-normal", "kaiming-uniform", "kaiming-normal", "orthogonal"]
 Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Grid = dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]]
 

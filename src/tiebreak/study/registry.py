@@ -44,11 +44,36 @@ __all__ = [
 
 HYPERS: Mapping[str, Hyper] = {
     "lr": Hyper(default=0.01, low=0.0, high=1e9, line="learning rate"),
-    "momentum": Hyper(default=0.0, low=0.0, high=1.0, line="momentum of SGD"),
-    "weight_decay": Hyper(default=0.0, low=0.0, high=1.0, line="L2 penalty; decoupled from the gradient in adamw"),
-    "beta1": Hyper(default=0.9, low=0.0, high=1.0, line="decay of Adam's first moment"),
-    "beta2": Hyper(default=0.999, low=0.0, high=1.0, line="decay of Adam's second moment"),
-    "eps": Hyper(default=1e-8, low=0.0, high=1.0, line="added to Adam's denominator"),
+    "momentum": Hyper(
+        default=0.0, low=0.0, high=1.0, line="momentum of sgd, sgd-nesterov (there 0.9 by default) and rmsprop"
+    ),
+    "weight_decay": Hyper(
+        default=0.0, low=0.0, high=1.0, line="L2 penalty; decoupled from the gradient in adamw and lion"
+    ),
+    "beta1": Hyper(default=0.9, low=0.0, high=1.0, line="decay of the first moment in adam, adamw, nadam and lion"),
+    "beta2": Hyper(
+        default=0.999,
+        low=0.0,
+        high=1.0,
+        line="decay of the second moment in adam, adamw, nadam and rmsprop, of the mean in lion (0.99 in these two)",
+    ),
+    "eps": Hyper(
+        default=1e-8, low=0.0, high=1.0, line="added to the denominator of adam and its relatives; adagrad: 1e-10"
+    ),
+    "clip_norm": Hyper(
+        default=0.0,
+        low=0.0,
+        high=1e9,
+        line="gradients are scaled down so that their norm is at most this; 0: never",
+        optional=True,
+    ),
+    "ema": Hyper(
+        default=0.0,
+        low=0.0,
+        high=0.999999,
+        line="decay of a moving average of the weights, which is evaluated in their place; 0: none",
+        optional=True,
+    ),
     "dropout": Hyper(default=None, low=0.0, high=0.999, line="rate of every dropout layer; default: the design's own"),
     "label_smoothing": Hyper(default=0.0, low=0.0, high=0.999, line="probability spread over all classes"),
 }

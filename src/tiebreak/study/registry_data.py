@@ -40,6 +40,11 @@ DATA: Mapping[str, DataEntry] = {
     "markov": DataEntry(
         family="language", embedded=True, line="132,000 words generated from a grammar of known entropy"
     ),
+    "reviews": DataEntry(
+        family="text-classifier",
+        embedded=True,
+        line="4,000 generated reviews, positive or negative; word order matters",
+    ),
     "spoken-numbers": DataEntry(
         family="recogniser", embedded=True, line="3,400 spoken numbers, synthetic speech, unseen voices in the test set"
     ),

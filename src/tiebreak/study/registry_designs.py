@@ -41,6 +41,8 @@ _SPEECH = {
     ),
 }
 
+_TEXT = {"width": Option(default=64, low=1, high=4096, line="size of embeddings, filters and hidden states")}
+
 DESIGNS: Mapping[str, DesignEntry] = {
     "cnn-pool": DesignEntry(family="classifier", line="two convolutions, each followed by 2x2 max pooling"),
     "cnn-strided": DesignEntry(family="classifier", line="cnn-pool with stride-2 convolutions instead of pooling"),
@@ -118,6 +120,13 @@ DESIGNS: Mapping[str, DesignEntry] = {
     "taylor-transformer": DesignEntry(
         family="language", line="transformer with Taylor attention, linear in the length", options=_TRANSFORMER
     ),
+    "text-bag": DesignEntry(
+        family="text-classifier", line="mean of word embeddings, one hidden layer: no word order", options=_TEXT
+    ),
+    "text-cnn": DesignEntry(
+        family="text-classifier", line="filters over 2, 3 and 4 words, largest answer of each (Kim 2014)", options=_TEXT
+    ),
+    "text-lstm": DesignEntry(family="text-classifier", line="last states of a bidirectional LSTM", options=_TEXT),
     "speech-lstm": DesignEntry(
         family="recogniser",
         line="conv + self-attention encoder, LSTM decoder with cross-attention",

@@ -8,19 +8,19 @@ from tiebreak.study.registry_types import MetricEntry, Option, Protocol, TaskEnt
 
 _BEAM = Option(default=1, low=1, high=100, line="beam width of decoding; 1: greedy")
 
+_CLASSES: Mapping[str, MetricEntry] = {
+    "accuracy": MetricEntry(goal="max"),
+    "loss": MetricEntry(goal="min"),
+    "balanced_accuracy": MetricEntry(goal="max", functional="ratio", of="accuracy", weight="weight_class", detail=True),
+    "macro_f1": MetricEntry(goal="max", label="macro F1", detail=True),
+    "calibration_error": MetricEntry(goal="min", detail=True),
+}
+
 TASKS: Mapping[str, TaskEntry] = {
     "classify": TaskEntry(
         family="classifier",
         line="image classification, negative log likelihood",
-        metrics={
-            "accuracy": MetricEntry(goal="max"),
-            "loss": MetricEntry(goal="min"),
-            "balanced_accuracy": MetricEntry(
-                goal="max", functional="ratio", of="accuracy", weight="weight_class", detail=True
-            ),
-            "macro_f1": MetricEntry(goal="max", label="macro F1", detail=True),
-            "calibration_error": MetricEntry(goal="min", detail=True),
-        },
+        metrics=_CLASSES,
         options={
             "divisor": Option(default=255, choices=(255, 256), line="pixels are divided by this"),
             "test_images": Option(
@@ -153,6 +153,23 @@ TASKS: Mapping[str, TaskEntry] = {
             "words": Option(default=100, low=1, high=100_000, line="most tokens to generate"),
         },
         ordered=True,
+    ),
+    "classify-text": TaskEntry(
+        family="text-classifier",
+        line="text classification, negative log likelihood",
+        metrics=_CLASSES,
+        options={
+            "vocabulary": Option(
+                default=10_000,
+                low=3,
+                high=1_000_000,
+                line="largest vocabulary, padding and unknown included",
+                of_data=True,
+            ),
+            "length": Option(default=200, low=1, high=10_000, line="words that a text is cut off after", of_data=True),
+        },
+        evaluation={},
+        protocols={"audited": Protocol()},
     ),
     "transcribe": TaskEntry(
         family="recogniser",

@@ -87,3 +87,4 @@ class Hyper:
     low: float
     high: float
     line: str
+    optional: bool = False  # part of a run only where the study sets it to something else than its default

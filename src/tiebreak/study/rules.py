@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Claim, Reported, Study
 
 MOST_RUNS = 200_000  # of a study: a plan lists each
+BFLOAT16_FAMILIES = ("classifier", "text-classifier")  # whose tasks only call a network and score its logits
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -33,7 +34,11 @@ def check(study: Study) -> None:
     for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
         if name in registry.DESIGNS:
             raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
-    for key, names in (("quick.without", study.quick.without), ("quick.build_of", study.quick.build_of)):
+    for key, names in (
+        ("quick.without", study.quick.without),
+        ("quick.build_of", study.quick.build_of),
+        ("quick.grid_of", study.quick.grid_of),
+    ):
         for name in names:
             _member(key, name, [arm.name for arm in study.arms])
     check_options("options", study.options, task.options)
@@ -41,7 +46,7 @@ def check(study: Study) -> None:
         raise ValueError(f"budget.batch: should be 1: the task {study.task} trains on one window after the other")
     _check_size(study)
     _check_grid("grid", study.grid)
-    _check_fixed("fixed", study.fixed, study)
+    _check_fixed("fixed", study.fixed, study.grid)
     for index, arm in enumerate(study.arms, start=1):
         _check_arm(f"arms[{index}]", arm, study, task)
     _unique("arms", [arm.name for arm in study.arms])
@@ -59,12 +64,14 @@ def check(study: Study) -> None:
 
 def _check_size(study: Study) -> None:
     """Raise for a grid that nobody can train, before its settings are listed."""
+    own = sum(math.prod(len(values) for values in arm.grid.values()) for arm in study.arms if arm.grid is not None)
+    sharing = sum(arm.grid is None for arm in study.arms)
     for key, grid in (("grid", study.grid), ("quick.grid", study.quick.grid or {})):
         settings = math.prod(len(values) for values in grid.values())
-        if (runs := settings * len(study.arms) * study.seeds) > MOST_RUNS:
+        if (runs := (settings * sharing + own) * study.seeds) > MOST_RUNS:
             raise ValueError(
-                f"{key}: {settings:,} settings for {len(study.arms):,} arms and {study.seeds:,} seeds are {runs:,} "
-                f"runs; at most {MOST_RUNS:,}: use fewer values or seeds"
+                f"{key}: {settings:,} settings for {sharing:,} arms, {own:,} of arms with a grid of their own and "
+                f"{study.seeds:,} seeds are {runs:,} runs; at most {MOST_RUNS:,}: use fewer values or seeds"
             )
 
 
@@ -79,9 +86,42 @@ def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> No
         if task.options[name].of_data:
             raise ValueError(f"{key}.options.{name}: all arms must load the same data; move it to the study's options")
     check_options(f"{key}.evaluation", arm.evaluation, task.evaluation)
-    _check_fixed(f"{key}.fixed", arm.fixed, study)
+    _check_grid(f"{key}.grid", arm.grid or {})
+    _check_fixed(f"{key}.fixed", arm.fixed, study.grid_of(arm))
+    _check_batch(f"{key}.batch", arm, study, task)
     if arm.protocol is not None:
         _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
+    _check_evaluation_that_trains(key, arm, study, task)
+    _check_precision(key, arm, study, task)
+    if task.family != "classifier" and study.augment_of(arm) is not None:
+        where = f"{key}.augment" if arm.augment is not None else "augment"
+        raise ValueError(f"{where}: changes images, which the task {study.task} has none of; remove it")
+
+
+def _check_batch(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
+    if task.ordered and study.batch(arm) != 1:
+        raise ValueError(f"{key}: should be 1: the task {study.task} trains on one window after the other")
+    if study.budget.equal == "steps" and (arm.epochs_times * study.budget.epochs * study.batch(arm)) % (
+        study.budget.batch
+    ):
+        raise ValueError(
+            f"{key}: {study.batch(arm)} examples in the place of {study.budget.batch} are no whole number of epochs at "
+            f"equal steps; change budget.epochs ({study.budget.epochs}) or the batch size"
+        )
+
+
+def _check_evaluation_that_trains(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
+    """Averaged weights are for evaluation without training; report R4's evaluation trains."""
+    options = {**task.protocols[arm.protocol or study.protocol].options, **study.options, **arm.options}
+    averaged = any("ema" in given for given in (study.fixed, arm.fixed, study.grid_of(arm)))
+    if averaged and options.get("evaluation_trains"):
+        raise ValueError(f"{key}: ema averages weights for evaluation, but evaluation_trains is on; remove one of them")
+
+
+def _check_precision(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
+    if study.precision_of(arm) == "bfloat16" and task.family not in BFLOAT16_FAMILIES:
+        where = f"{key}.precision" if arm.precision is not None else "precision"
+        raise ValueError(f"{where}: 'bfloat16' is for classifiers of images and texts, not for {study.task}")
 
 
 def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:
@@ -113,7 +153,7 @@ def _check_reported(key: str, item: Reported, study: Study, task: registry.TaskE
     validation = [f"val_{name}" for name in task.metrics]
     _member(f"{key}.metric", item.metric, [*task.metrics, *validation, "train_loss", "train_loss_running"])
     if study.grid != study.quick.grid:  # the smaller grid of the quick version may lack a published setting
-        _check_setting(f"{key}.setting", item.setting, study)
+        _check_setting(f"{key}.setting", item.setting, study, item.arm)
     _check_origin(key, item, task)
 
 
@@ -125,6 +165,8 @@ def _check_quick(study: Study, task: registry.TaskEntry) -> None:
         _check_data("quick.data", quick.data, task)
         _check_protocol("quick.protocol", quick.protocol or study.protocol, quick.data, task)
     _check_grid("quick.grid", quick.grid or {})
+    for name, grid in quick.grid_of.items():
+        _check_grid(f"quick.grid_of.{name}", grid)
     check_options("quick.options", quick.options, task.options)
     _check_hypers("quick.fixed", quick.fixed)
     designs = [design for design in registry.DESIGNS.values() if design.family == task.family]
@@ -153,8 +195,8 @@ def _check_comparisons(study: Study, task: registry.TaskEntry) -> None:
         if item.kind in ("order", "agreement"):
             _check_metrics(key, item.metrics, item.primary, task)
         if item.kind == "setting":
-            _check_setting(f"{key}.expect", item.expect, study)
-        if item.kind == "setting" and len(study.settings()) < 2:
+            _check_setting(f"{key}.expect", item.expect, study, item.arm)
+        if item.kind == "setting" and len(study.settings(item.arm)) < 2:
             raise ValueError(f"{key}: the grid has only one setting; add values to the grid or remove this comparison")
     _unique("comparisons", [item.name for item in study.comparisons])
     primary = sum(item.primary for item in study.comparisons)
@@ -189,9 +231,9 @@ def check_option(key: str, value: Scalar, option: Option) -> None:
         _check_range(key, value, option.low, option.high)
 
 
-def _check_setting(key: str, setting: Mapping[str, float], study: Study) -> None:
-    if setting not in study.settings():
-        points = "; ".join(setting_label(point) for point in study.settings())
+def _check_setting(key: str, setting: Mapping[str, float], study: Study, arm: str) -> None:
+    if setting not in study.settings(arm):
+        points = "; ".join(setting_label(point) for point in study.settings(arm))
         raise ValueError(f"{key}: {setting_label(setting)} is not in the grid ({points})")
 
 
@@ -204,11 +246,11 @@ def _check_grid(key: str, grid: Mapping[str, tuple[float, ...]]) -> None:
             _check_hypers(key, {name: value})
 
 
-def _check_fixed(key: str, given: Mapping[str, float], study: Study) -> None:
+def _check_fixed(key: str, given: Mapping[str, float], grid: Mapping[str, tuple[float, ...]]) -> None:
     _check_hypers(key, given)
     for name in given:
-        if name in study.grid:
-            raise ValueError(f"{key}.{name}: also in the grid, which is the same for every arm; remove one of the two")
+        if name in grid:
+            raise ValueError(f"{key}.{name}: also in the grid; remove one of the two, or give arms grids of their own")
 
 
 def _check_hypers(key: str, given: Mapping[str, float]) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study import parsing, registry, rules
-from tiebreak.study.base import Grid, Margin, Name, Options, Setting, Strict, setting_label
+from tiebreak.study.augment import Augment
+from tiebreak.study.base import Grid, Init, Margin, Name, Options, RunPrecision, Setting, Strict, setting_label
 from tiebreak.study.comparison_kinds import Agreement, BestSetting, Comparison, Interaction, Order, Pair, with_name
 from tiebreak.study.optimiser import Optimiser, Schedule
 from tiebreak.study.published import Claim, Reported
@@ -70,6 +71,25 @@ class Arm(Strict):
     optimiser: Optimiser | None = Field(
         default=None, description="replaces the study's optimiser for this arm", examples=[{"kind": "adam"}]
     )
+    grid: Grid | None = Field(
+        default=None,
+        description="replaces the study's grid for this arm; every arm should have as many settings",
+        examples=[{"lr": [0.003, 0.001]}],
+    )
+    batch: Batch | None = Field(
+        default=None,
+        description="replaces the batch size of the budget for this arm; `budget.equal` says what stays equal",
+        examples=[32],
+    )
+    augment: Augment | None = Field(
+        default=None, description="replaces the study's image augmentation for this arm", examples=[{"shift": 2}]
+    )
+    init: Init | None = Field(
+        default=None, description="replaces the study's initialisation for this arm", examples=["orthogonal"]
+    )
+    precision: RunPrecision | None = Field(
+        default=None, description="replaces the study's precision for this arm", examples=["bfloat16"]
+    )
     epochs_times: Annotated[int, Field(ge=1, le=1_000)] = Field(
         default=1, description="multiplies the epochs of the budget for this arm", examples=[2]
     )
@@ -80,6 +100,18 @@ class Budget(Strict):
 
     epochs: Epochs = Field(description="passes over the training data", examples=[5])
     batch: Batch = Field(description="examples per step", examples=[8])
+    equal: Literal["examples", "steps"] = Field(
+        default="examples",
+        description="what an arm with a batch size of its own shares with the others: `examples`, the same epochs; or "
+        "`steps`, epochs in proportion to its batch size",
+        examples=["steps"],
+    )
+    patience: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="early stopping: a run ends after so many epochs without a better validation score (the study's "
+        "metric), and the weights of its best epoch are evaluated; without it every run gets all epochs",
+        examples=[3],
+    )
 
 
 class Quick(Strict):
@@ -92,6 +124,9 @@ class Quick(Strict):
     batch: Batch | None = Field(default=None, description="another batch size", examples=[8])
     grid: Grid | None = Field(
         default=None, description="another grid, which replaces the whole one", examples=[{"lr": [0.1]}]
+    )
+    grid_of: dict[str, Grid] = Field(
+        default={}, description="another grid of one arm, by the arm's name", examples=[{"adam": {"lr": [0.001]}}]
     )
     without: tuple[str, ...] = Field(
         default=(), strict=False, description="arms to leave out, with their comparisons", examples=[["pool-shuffled"]]
@@ -162,6 +197,19 @@ class Study(Strict):
     )
     budget: Budget = Field(description="epochs and batch size, the same for every run")
     optimiser: Optimiser = Field(default=Optimiser(), description="the update rule and the learning-rate schedule")
+    augment: Augment = Field(default=Augment(), description="random changes of training images, for tasks with images")
+    init: Init | None = Field(
+        default=None,
+        description="how weight matrices and filters are drawn (torch.nn.init), with biases at 0; default: as each "
+        "design does it",
+        examples=["kaiming-normal"],
+    )
+    precision: RunPrecision = Field(
+        default="float32",
+        description="what runs compute in; `bfloat16` (classifiers of images and texts) rounds inside the network "
+        "only, weights and updates are float32",
+        examples=["bfloat16"],
+    )
     fixed: dict[str, float] = Field(
         default={}, description="hyper-parameters of every arm that are not tuned", examples=[{"weight_decay": 1e-4}]
     )
@@ -215,9 +263,19 @@ class Study(Strict):
         rules.check(self)
         return self
 
-    def settings(self) -> list[dict[str, float]]:
-        """Every point of the grid, in the order of the file."""
-        return [dict(zip(self.grid, point, strict=True)) for point in itertools.product(*self.grid.values())]
+    def grid_of(self, arm: Arm) -> Grid:
+        """What is tuned for the arm: its own grid, or the study's."""
+        return self.grid if arm.grid is None else arm.grid
+
+    def settings(self, arm: Arm | str | None = None) -> list[dict[str, float]]:
+        """Every point of the arm's grid, in the order of the file; without an arm, of the study's grid."""
+        grid = self.grid if arm is None else self.grid_of(self.arm(arm) if isinstance(arm, str) else arm)
+        return [dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values())]
+
+    def every_setting(self) -> list[dict[str, float]]:
+        """The settings of all arms, each once, in the order of the arms."""
+        found = {setting_label(point): point for arm in self.arms for point in self.settings(arm)}
+        return list(found.values())
 
     def arm(self, name: str) -> Arm:
         """The arm called `name`."""
@@ -234,9 +292,28 @@ class Study(Strict):
         """The optimiser that the arm is trained with."""
         return arm.optimiser or self.optimiser
 
+    def augment_of(self, arm: Arm) -> Augment | None:
+        """How the arm's training images are changed; None: not at all."""
+        found = self.augment if arm.augment is None else arm.augment
+        return found if found.changes() else None
+
+    def init_of(self, arm: Arm) -> Init | None:
+        """How the arm's weights are initialised; None: as its design does it."""
+        return arm.init or self.init
+
+    def precision_of(self, arm: Arm) -> RunPrecision | None:
+        """What the arm's runs compute in; None: float32."""
+        found = arm.precision or self.precision
+        return None if found == "float32" else found
+
     def epochs(self, arm: Arm) -> int:
         """The number of epochs that the arm is trained for."""
-        return arm.epochs_times * self.budget.epochs
+        epochs = arm.epochs_times * self.budget.epochs
+        return epochs * self.batch(arm) // self.budget.batch if self.budget.equal == "steps" else epochs
+
+    def batch(self, arm: Arm) -> int:
+        """The batch size that the arm is trained with."""
+        return arm.batch or self.budget.batch
 
     def changed(
         self,
@@ -264,13 +341,13 @@ class Study(Strict):
         quick: dict[str, Any] = self.quick.model_dump(exclude_none=True)
         budget = self.budget.model_dump() | {key: quick.pop(key) for key in ("epochs", "batch") if key in quick}
         out = set(quick.pop("without"))
-        build, build_of = quick.pop("build"), quick.pop("build_of")
+        build, build_of, grid_of = quick.pop("build"), quick.pop("build_of"), quick.pop("grid_of")
         kept = {item.name for item in self.comparisons if not out & set(item.arms())}
         whole = self.model_dump(mode="json", exclude_none=True)
         grid = quick.get("grid", self.grid)
         parts = {
             "arms": [
-                _smaller(item, {**build, **build_of.get(item["name"], {})})
+                _smaller(item, {**build, **build_of.get(item["name"], {})}, grid_of.get(item["name"]))
                 for item in whole["arms"]
                 if item["name"] not in out
             ],
@@ -292,8 +369,8 @@ class Study(Strict):
         return parsing.validate(Study, whole, f"study {self.name}")
 
 
-def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar]) -> dict[str, Any]:
+def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar], grid: Grid | None) -> dict[str, Any]:
     """The arm with those design options of the quick version that its design has; a user's design gets none."""
     design = registry.DESIGNS.get(arm["design"])
     known = {name: value for name, value in build.items() if design is not None and name in design.options}
-    return {**arm, "build": {**arm["build"], **known}}
+    return {**arm, "build": {**arm["build"], **known}, **({"grid": grid} if grid is not None else {})}

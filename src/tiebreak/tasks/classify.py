@@ -18,9 +18,8 @@ from tiebreak.data.images.image_data import ImageData
 from tiebreak.data.images.image_files import Form
 from tiebreak.models.design import Images
 from tiebreak.study.registry import Scalar
-from tiebreak.tasks import class_scores
+from tiebreak.tasks.class_outcomes import class_loss, class_outcomes, class_score
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
-from tiebreak.tasks.losses import smoothed_cross_entropy, smoothed_nll
 from tiebreak.tasks.reply import Answer, Reply
 
 ROBUSTNESS: Mapping[str, tuple[Move, ...]] = {  # the curves of the report
@@ -84,32 +83,16 @@ class Classify:
         return scaled.div_(float(options["divisor"]))
 
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
-        """The weighted mean of -log p(label), with label smoothing where the run has it."""
-        logits = network(batch["images"])
-        if "label_smoothing" not in hypers:
-            return torch.dot(weights, smoothed_cross_entropy(logits, batch["labels"], None))
-        return torch.dot(weights, smoothed_nll(logits, batch["labels"], hypers["label_smoothing"]))
+        """Weighted mean of -log p(label), with label smoothing where the run has it. Mixed images have two labels."""
+        return class_loss(network(batch["images"]), batch, weights, hypers)
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
         """Whether each image is classified correctly, its loss, the class it is taken for and with what probability."""
-        logits = network(batch["images"])
-        prediction = logits.argmax(dim=1)
-        return {
-            "accuracy": (prediction == batch["labels"]).float(),
-            "loss": F.cross_entropy(logits, batch["labels"], reduction="none"),
-            "prediction": prediction.float(),
-            "confidence": F.softmax(logits, dim=1).amax(dim=1),
-            "label": batch["labels"].float(),
-        }
+        return class_outcomes(network(batch["images"]), batch["labels"])
 
     def score(self, outcomes: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
         """Accuracy and loss are plain means over the images; the others are defined in `class_scores`."""
-        labels, predictions = outcomes["label"], outcomes["prediction"]
-        scores = {name: float(np.mean(outcomes[name], dtype=np.float64)) for name in ("accuracy", "loss")}
-        scores["balanced_accuracy"] = class_scores.balanced_accuracy(labels, predictions)
-        scores["macro_f1"] = class_scores.macro_f1(labels, predictions)
-        scores["calibration_error"] = class_scores.calibration_error(outcomes["confidence"], outcomes["accuracy"])
-        return scores, {**outcomes, "weight_class": class_scores.class_weights(labels)}
+        return class_score(outcomes)
 
     def exhibits(
         self, network: nn.Module, data: ImageData, options: Mapping[str, Scalar], examples: Sequence[int]

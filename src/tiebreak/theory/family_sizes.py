@@ -63,6 +63,16 @@ FAMILIES: Mapping[str, FamilySizes] = {
         vary="L",
         span=(32, 512),
     ),
+    "text-classifier": FamilySizes(
+        variables={
+            "L": Variable("words of a text", 32),
+            "V": Variable("vocabulary", 2000, 3),
+            "Y": Variable("classes", 2, 2),
+        },
+        fields={"L": "length", "V": "words", "Y": "classes"},
+        vary="L",
+        span=(32, 512),
+    ),
     "recogniser": FamilySizes(
         variables={
             "L": Variable("frames of a clip", 256, 4),

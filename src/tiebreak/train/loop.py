@@ -21,10 +21,12 @@ from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
+from tiebreak.train.augmentation import augmented
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
-from tiebreak.train.optim import per_step, update
+from tiebreak.train.optim import per_step
+from tiebreak.train.precision import callable_in
 from tiebreak.train.schedule import factors
-from tiebreak.train.step import State, hyper_tensors, loss_and_gradient, start_pass
+from tiebreak.train.step import State, apply_update, averaged, hyper_tensors, loss_and_gradient, start_pass
 
 TICK_SECONDS = 0.5  # how often progress is reported
 
@@ -49,7 +51,8 @@ class Loop:
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
-        return [evaluate(self._task, self._network, split, how)]
+        with averaged(self._state):
+            return [evaluate(self._task, self._network, split, how, self._run.precision)]
 
     def finite(self) -> list[bool]:
         """Whether all parameters are finite."""
@@ -74,12 +77,14 @@ class Loop:
         indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
         layers = list(keyed(network).values())
         keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
+        augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
-        course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs)
+        course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
         changing = per_step(run.optimiser.kind, hypers, course, state.steps)
 
         network.train()
         start_pass(run.optimiser.kind, network, state.buffers, state.slots)
+        call = callable_in(network, run.precision)
         renews, buffers = bool(updating_layers(network)), OwnBuffers(network, state.buffers)
         generators = generator_states()
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
@@ -87,14 +92,16 @@ class Loop:
         reported = time.monotonic()
         for step in range(steps):
             batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
+            if run.augment is not None:
+                batch = augmented(run.augment, batch, indices[step], weights[step], augment_keys[step])
             for number, layer in enumerate(layers):
                 layer.key.copy_(keys[step, number])
                 layer.calls = 0
             hypers |= {name: values[step] for name, values in changing.items()}
             if renews:
                 weigh_rows(network, weights[step])
-            loss, gradient = loss_and_gradient(task, network, params, batch, weights[step], hypers)
-            self._update(gradient, hypers)
+            loss, gradient = loss_and_gradient(task, call, params, batch, weights[step], hypers)
+            apply_update(run.optimiser.kind, state, gradient, hypers)
             buffers.keep()
             for name, values in take_buffer_updates(network).items() if renews else ():
                 state.buffers[name].copy_(values)
@@ -111,9 +118,3 @@ class Loop:
             )
         state.steps += steps
         return losses
-
-    def _update(self, gradient: tuple[Tensor, ...], hypers: dict[str, Tensor]) -> None:
-        """Update every parameter in place: the state's tensors share their memory with the network's."""
-        for (name, param), grad in zip(self._state.params.items(), gradient, strict=True):
-            slots = self._state.slots[name]
-            update(self._run.optimiser.kind, param, grad, slots, hypers, into=(param, slots))

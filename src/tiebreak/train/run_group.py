@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from tiebreak.streams import stream
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task
+from tiebreak.train.initialise import initialise
+from tiebreak.train.precision import in_dtype
 from tiebreak.train.step import State, initial_state
 
 
@@ -39,7 +42,8 @@ class RunGroup:
         """One split of the data on the device. The runs of a cohort have the same task options."""
         with _stops_the_study():
             tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
-        return {key: values.to(self.device) for key, values in tensors.items()}
+        precision = self.runs[0].precision
+        return {key: in_dtype(values, precision).to(self.device) for key, values in tensors.items()}
 
 
 def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
@@ -61,7 +65,10 @@ def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job.precision == "tf32"
     states = []
     for run in reversed(runs):  # the first run's network is the one that stays
-        network = design.network(task.shape(data), run.build, stream(run.seed, "init")).to(device)
+        network = design.network(task.shape(data), run.build, stream(run.seed, "init"))
+        if run.init is not None:
+            initialise(network, run.init, stream(run.seed, "init", run.init))
+        network = network.to(device, torch.float64 if run.precision == "float64" else None)
         states.append(initial_state(network, run))
     return RunGroup(runs, task, data, network, states[::-1], device)
 
@@ -82,6 +89,16 @@ def _load(
     if checksums is not None:
         load_checksums(Path(checksums))
     return catalog.TASKS[task].with_options(dict(reading)).load(name, Path(data_dir) if data_dir else None)
+
+
+def machine_facts() -> dict[str, str]:
+    """What the record of a run says about the machine and the versions that it was trained with."""
+    return {
+        "threads": str(torch.get_num_threads()),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+    }
 
 
 def out_of_memory(error: BaseException) -> bool:

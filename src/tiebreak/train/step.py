@@ -1,13 +1,14 @@
-"""One training step of one run as pure functions: the loss, and the update (optim.py).
+"""One training step of one run: its state, the loss, and the update (optim.py).
 
 These functions know one run only. `loop` calls them directly, which is the specification.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -16,9 +17,12 @@ from tiebreak.layers.batchnorm import BatchNorm
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import Dropout, Keyed, dropouts
 from tiebreak.plan.runs import Run
+from tiebreak.study.optimiser import Kind
 from tiebreak.study.registry import HYPERS
 from tiebreak.tasks.interface import Hypers, Network, Split, Task
-from tiebreak.train.optim import OF_A_PASS, Kind, Slots, empty_slots
+from tiebreak.train.optim import OF_A_PASS, Slots, clip_factor, empty_slots, update
+
+BEST, BEST_EPOCH, BAD_EPOCHS, REDUCTION = range(4)  # places in `State.monitor`
 
 
 @dataclass
@@ -31,6 +35,14 @@ class State:
     rates: dict[str, Tensor]  # dropout rates by buffer: constant, and so in no checkpoint
     epoch: int = 0  # epochs completed
     steps: int = 0  # steps completed
+    averages: dict[str, Tensor] = field(default_factory=dict)  # moving averages of the parameters, where they are kept
+    best: dict[str, Tensor] = field(default_factory=dict)  # evaluated parameters and buffers of the best epoch
+    monitor: Tensor | None = None  # what validation has decided so far, see `monitor`
+
+    @property
+    def reduction(self) -> float:
+        """What validation has brought the learning rate down to, as a factor."""
+        return 1.0 if self.monitor is None else float(self.monitor[REDUCTION])
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors that change, by name."""
@@ -38,12 +50,14 @@ class State:
         found |= {f"buffers.{name}": value for name, value in self.buffers.items()}
         for name, slots in self.slots.items():
             found |= {f"slots.{name}.{slot}": value for slot, value in slots.items()}
-        return found
+        found |= {f"averages.{name}": value for name, value in self.averages.items()}
+        found |= {f"best.{name}": value for name, value in self.best.items()}
+        return found if self.monitor is None else {**found, "monitor": self.monitor}
 
 
 def hyper_tensors(run: Run, like: Tensor) -> dict[str, Tensor]:
     """The run's hyper-parameters as tensors, without those that are zero or left to the design."""
-    given = {name: run.hypers[name] for name in HYPERS}
+    given = {name: run.hypers.get(name) for name in HYPERS}
     return {name: torch.tensor(value, dtype=like.dtype, device=like.device) for name, value in given.items() if value}
 
 
@@ -55,11 +69,16 @@ def initial_state(network: nn.Module, run: Run) -> State:
     params = {name: parameter.detach() for name, parameter in network.named_parameters() if parameter.requires_grad}
     hypers = hyper_tensors(run, next(iter(params.values())))
     frozen = {name: parameter.data for name, parameter in network.named_parameters() if name not in params}
+    buffers = frozen | {name: buffer for name, buffer in network.named_buffers() if not _set_by_step(network, name)}
+    stops = run.monitor is not None and bool(run.monitor.patience)
     return State(
         params=params,
-        buffers=frozen | {name: buffer for name, buffer in network.named_buffers() if not _set_by_step(network, name)},
+        buffers=buffers,
         slots={name: empty_slots(run.optimiser.kind, param, hypers) for name, param in params.items()},
         rates={name: buffer for name, buffer in network.named_buffers() if _is_rate(network, name)},
+        averages={name: param.clone() for name, param in params.items()} if "ema" in hypers else {},
+        best={name: values.clone() for name, values in {**params, **buffers}.items()} if stops else {},
+        monitor=None if run.monitor is None else torch.tensor([math.nan, 0.0, 0.0, 1.0], dtype=torch.float64),
     )
 
 
@@ -86,6 +105,17 @@ def start_pass(kind: Kind, network: nn.Module, buffers: Mapping[str, Tensor], sl
 
 
 @contextmanager
+def averaged(state: State) -> Iterator[None]:
+    """Inside the block, the network has the averaged parameters where the run keeps averages."""
+    own = {name: state.params[name].clone() for name in state.averages}
+    for name, values in state.averages.items():
+        state.params[name].copy_(values)
+    yield
+    for name, values in own.items():
+        state.params[name].copy_(values)
+
+
+@contextmanager
 def rollback(states: Sequence[State]) -> Iterator[None]:
     """Restore the states after the block to what they were before it."""
     before = [([values.clone() for values in state.tensors().values()], state.epoch, state.steps) for state in states]
@@ -103,3 +133,14 @@ def loss_and_gradient(
     loss = task.loss(network, batch, weights, hypers)
     gradient = torch.autograd.grad(loss, params, materialize_grads=True)
     return loss.detach(), gradient
+
+
+def apply_update(kind: Kind, state: State, gradient: tuple[Tensor, ...], hypers: Hypers) -> None:
+    """Update every parameter in place: the state's tensors share their memory with the network's."""
+    if "clip_norm" in hypers:
+        factor = clip_factor(gradient, hypers)
+        gradient = tuple(grad * factor for grad in gradient)
+    for (name, param), grad in zip(state.params.items(), gradient, strict=True):
+        update(kind, param, grad, state.slots[name], hypers, into=(param, state.slots[name]))
+    for name, average in state.averages.items():
+        torch.lerp(state.params[name], average, hypers["ema"], out=average)

@@ -5,8 +5,6 @@ The engine trains and evaluates the epochs: `loop` for one run, `fused` for many
 
 from __future__ import annotations
 
-import math
-import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -14,17 +12,16 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from tiebreak.drive.messages import EpochDone, Job, Message, Progress, RunEnded
 from tiebreak.plan.runs import Run, evaluation_key
 from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord, Status
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Online, Split
-from tiebreak.train import checkpoint
-from tiebreak.train.evaluate import PLAIN, Evaluation
+from tiebreak.train import checkpoint, monitor
+from tiebreak.train.evaluate import PLAIN, Evaluation, not_finite
 from tiebreak.train.loop import Tick
-from tiebreak.train.run_group import RunGroup
+from tiebreak.train.run_group import RunGroup, machine_facts
 from tiebreak.train.step import rollback
 
 SAVE_SHARE = 0.05  # at most this share of the time goes into checkpoints: fused epochs can be short
@@ -61,6 +58,7 @@ class Trainer:
     def __init__(self, job: Job, group: RunGroup, engine: Engine, send: Callable[[Message], None]) -> None:
         self._job, self._group, self._engine, self._send = job, group, engine, send
         self._alive = dict(enumerate(group.runs))
+        self._stopped: dict[int, int] = {}  # rows of runs that validation stopped -> their last epoch
         self._seconds, self._steps = 0.0, 0  # of training, on its own clock
         self._saved_at, self._save_cost = time.perf_counter(), 0.0
 
@@ -83,9 +81,14 @@ class Trainer:
                 for row in self._alive
             }
             yield from self._diverged(values)
+            stopping = monitor.observe_all(self._alive, self._group.states, values)
+            if self._alive:
+                yield self._epoch_done(values, seconds, stopping, last=left == 1)
+            for row in stopping:
+                self._stopped[row] = self._group.states[row].epoch
+                del self._alive[row]
             if not self._alive:
-                return
-            yield self._epoch_done(values, seconds, last=left == 1)
+                break
         yield from self._finals()
 
     @property
@@ -124,18 +127,22 @@ class Trainer:
         """End the runs that have a metric or a parameter that is not finite; the others are not affected."""
         finite = self._engine.finite()
         for row, run in list(self._alive.items()):
-            wrong = _not_finite(values[row]) or ("" if finite[row] else "parameters not finite")
+            wrong = not_finite(values[row]) or ("" if finite[row] else "parameters not finite")
             if wrong:
                 del self._alive[row]
                 reason = f"epoch {self._group.states[row].epoch}: {wrong}"
                 yield RunEnded(record=self._ended(row, run, "diverged", reason))
 
-    def _epoch_done(self, values: dict[int, dict[str, float]], seconds: dict[str, float], *, last: bool) -> EpochDone:
+    def _epoch_done(
+        self, values: dict[int, dict[str, float]], seconds: dict[str, float], stopping: list[int], *, last: bool
+    ) -> EpochDone:
         start, checkpoints = time.perf_counter(), list[CheckpointRecord]()
         pays = start - self._saved_at > self._save_cost / SAVE_SHARE
-        if last or pays or self._job.strategy == "loop":
+        saved = list(self._alive) if last or pays or self._job.strategy == "loop" else stopping
+        if saved:
             folder = Path(self._job.folder)
-            checkpoints = [checkpoint.save(folder, run, self._group.states[row]) for row, run in self._alive.items()]
+            checkpoints = [checkpoint.save(folder, self._alive[row], self._group.states[row]) for row in saved]
+        if len(saved) == len(self._alive):
             self._saved_at = time.perf_counter()
             self._save_cost = self._saved_at - start
         seconds["checkpoint"] = time.perf_counter() - start
@@ -150,14 +157,18 @@ class Trainer:
 
     def _finals(self) -> Iterator[Message]:
         """The end of every run, with each of its evaluations on the test split."""
-        evaluations = {evaluation_key(how): how for run in self._alive.values() for how in run.evaluations}
-        finals: dict[int, list[FinalRecord]] = {row: [] for row in self._alive}
+        ending = {row: run for row, run in enumerate(self._group.runs) if row in self._alive or row in self._stopped}
+        for row in ending:
+            if self._group.states[row].best:
+                monitor.load_evaluated(self._group.states[row])
+        evaluations = {evaluation_key(how): how for run in ending.values() for how in run.evaluations}
+        finals: dict[int, list[FinalRecord]] = {row: [] for row in ending}
         for key, how in evaluations.items():
             start = time.perf_counter()
             with rollback(self._group.states if self._online else ()):
                 results = self._evaluate(self._group.split("test", how), how)
-            share = (time.perf_counter() - start) / len(self._alive)
-            for row, run in self._alive.items():
+            share = (time.perf_counter() - start) / len(ending)
+            for row, run in ending.items():
                 if how in run.evaluations:
                     metrics, outcomes = results[row]
                     finals[row].append(
@@ -165,31 +176,24 @@ class Trainer:
                             identity=run.identity, evaluation=key, metrics=metrics, outcomes=outcomes, seconds=share
                         )
                     )
-        for row, run in self._alive.items():
+        for row, run in ending.items():
             yield RunEnded(record=self._ended(row, run, "done", ""), finals=tuple(finals[row]))
 
     def _ended(self, row: int, run: Run, status: Status, reason: str) -> RunRecord:
+        epoch = self._stopped.get(row, self._group.states[row].epoch)
         return RunRecord(
             identity=run.identity,
             trajectory=run.trajectory,
             status=status,
-            epoch=self._group.states[row].epoch,
+            epoch=epoch,
             reason=reason,
             provenance={
+                **monitor.early_stopping(run, self._group.states[row], epoch),
                 "device": self._job.device_label,
                 "strategy": self._job.strategy,
                 "runs": str(len(self._group.runs)),
                 "ms_per_step": f"{1000 * self._seconds / max(1, self._steps):.4g}",
-                "threads": str(torch.get_num_threads()),
-                "torch": torch.__version__,
-                "python": platform.python_version(),
-                "machine": platform.machine(),
+                **machine_facts(),
                 **self._engine.provenance(),
             },
         )
-
-
-def _not_finite(values: Mapping[str, float]) -> str:
-    """The first metric that is not finite, if there is one."""
-    wrong = [f"{name.replace('_', ' ')} {value:g}" for name, value in values.items() if not math.isfinite(value)]
-    return wrong[0] if wrong else ""

@@ -100,7 +100,7 @@ def _damage(records: Records) -> list[str]:
 def _questions(tally: Tally, item: Comparison) -> Iterator[Question]:
     metric = item.metric or tally.study.metric
     if isinstance(item, BestSetting):
-        for setting in tally.study.settings():
+        for setting in tally.study.settings(item.arm):
             if setting != item.expect:
                 a, b = (f"{item.arm} at {setting_label(each)}" for each in (item.expect, setting))
                 sides = tuple(Side(arm=item.arm, setting=each, metric=metric) for each in (item.expect, setting))
@@ -245,7 +245,7 @@ def matches(study: Study, item: Claim | Reported) -> bool:
 
 def _figures(study: Study) -> list[Reported]:
     """The reported figures of this study's protocol, at settings that it trains."""
-    return [item for item in study.reported if matches(study, item) and item.setting in study.settings()]
+    return [item for item in study.reported if matches(study, item) and item.setting in study.settings(item.arm)]
 
 
 def _reported(tally: Tally, item: Reported) -> ReportedResult:

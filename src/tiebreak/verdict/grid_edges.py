@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 from tiebreak.results.tally import Tally
 from tiebreak.study import registry
@@ -20,12 +21,13 @@ def edges(tally: Tally, arm: str) -> tuple[Edge, ...]:
     A value that cannot be exceeded (dropout 0) is no edge, nor is the only value of its hyper-parameter.
     """
     metric = f"val_{tally.study.metric}"
-    finished = [each for each in tally.study.settings() if tally.scores(arm, each, metric)]
+    finished = [each for each in tally.study.settings(arm) if tally.scores(arm, each, metric)]
     chosen = tally.chosen(arm)
     if chosen not in finished:
         return ()
     found = []
-    for name, values in tally.study.grid.items():
+    own = tally.study.arm(arm).grid is not None  # `--grid` would not widen it
+    for name, values in tally.study.grid_of(tally.study.arm(arm)).items():
         tried = {each[name] for each in finished}
         if len(tried) < 2 or min(values) < chosen[name] < max(values):
             continue
@@ -33,7 +35,8 @@ def edges(tally: Tally, arm: str) -> tuple[Edge, ...]:
         beyond = next_value(name, sorted(set(values)), largest=largest)
         if beyond is not None:
             wider = (beyond, *values) if (values[0] > values[-1]) == largest else (*values, beyond)
-            found.append(Edge(name=name, value=chosen[name], end="largest" if largest else "smallest", wider=wider))
+            end: Literal["smallest", "largest"] = "largest" if largest else "smallest"
+            found.append(Edge(name=name, value=chosen[name], end=end, wider=() if own else wider))
     return tuple(found)
 
 
@@ -76,7 +79,7 @@ def edge_sentences(arms: Sequence[ArmResult]) -> list[str]:
 def wider_grid(arms: Sequence[ArmResult]) -> dict[str, tuple[float, ...]]:
     """The grid with a value more at every end at which some arm did best; only what changes."""
     found: dict[str, tuple[float, ...]] = {}
-    for edge in (edge for arm in arms for edge in arm.at_edge):
+    for edge in (edge for arm in arms for edge in arm.at_edge if edge.wider):
         known = found.get(edge.name, ())
         joined = dict.fromkeys((*known, *edge.wider))
         found[edge.name] = tuple(sorted(joined, reverse=edge.wider[0] > edge.wider[-1]))

@@ -144,7 +144,13 @@ def _with_meaning(study: Study, each: Difference) -> str:
 def setting_rows(evidence: Evidence) -> list[SettingRow]:
     """Validation score of every arm with runs of its own at every setting of the grid, grouped by setting."""
     own = evidence.arms_with_runs()
-    return [_setting_row(evidence, index, arm, setting) for setting in evidence.study.settings() for index, arm in own]
+    study = evidence.study
+    return [
+        _setting_row(evidence, index, arm, setting)
+        for setting in study.every_setting()
+        for index, arm in own
+        if setting in study.settings(arm)
+    ]
 
 
 def _setting_row(evidence: Evidence, index: int, arm: str, setting: Setting) -> SettingRow:

@@ -131,7 +131,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     }
     there = {anchor: short for anchor, (short, _) in SECTIONS.items() if anchor not in OPTIONAL or values[anchor]}
     headings = {anchor: heading for anchor, (_, heading) in SECTIONS.items()}
-    if len(evidence.study.settings()) == 1:
+    if len(evidence.study.every_setting()) == 1:
         headings["settings"] = "Validation scores"
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
@@ -277,7 +277,7 @@ def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve]) -> l
     rows = {row.name: row for row in tables.arm_rows(evidence.verdict)}
     legend = []
     for curve in curves:
-        setting = f", {rows[curve.arm].setting}" if curve.arm in rows and evidence.study.grid else ""
+        setting = f", {rows[curve.arm].setting}" if curve.arm in rows and any(evidence.study.every_setting()) else ""
         n = curve.points[-1].n if curve.points else 0
         legend.append(Legend(index=curve.index, text=f"{curve.arm}{setting}: n = {n} of {evidence.study.seeds} seeds"))
     return legend

@@ -120,7 +120,8 @@ def print_plan(console: Console, study: Study, plan: Plan) -> None:
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
     _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
-    settings = number_of(len(study.settings()), "setting")
+    counts = sorted({len(study.settings(arm)) for arm in study.arms})
+    settings = number_of(counts[0], "setting") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} settings"
     _say(console, f"{settings} x {number_of(study.seeds, 'seed')} for each arm, {len(plan.runs)} runs in all")
     console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)

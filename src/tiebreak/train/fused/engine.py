@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -80,7 +81,8 @@ class Fused:
         totals = self._train_pass(split, tick, STEPS)
         for state in self._states:
             state.epoch += 1
-        if self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
+        ahead = self._runs[0].optimiser.schedule.kind != "plateau"  # its rates depend on the evaluation to come
+        if ahead and self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
             examples = count(self._task, split)  # computed while the GPU still works
             self._next = (examples, self._states[0].steps), self._epoch_inputs(examples)
         return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
@@ -158,8 +160,8 @@ class Fused:
 
     def _training_program(self, split: Split, inputs: StepInputs, stride: int) -> Program:
         if id(split) not in self._training:
-            start = time.perf_counter()
-            step = make_step(self._task, self._network, self._runs[0].optimiser.kind)
+            start, first = time.perf_counter(), self._runs[0]
+            step = make_step(self._task, self._network, first.optimiser.kind, first.augment, first.precision)
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
@@ -178,8 +180,8 @@ class Fused:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            function = make_outcomes(self._task.with_options(how), self._network)
-            shared = {"params": self._stack.params, "buffers": self._stack.buffers}
+            function = make_outcomes(self._task.with_options(how), self._network, self._runs[0].precision)
+            shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
             self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
@@ -201,6 +203,9 @@ class Stack:
         self.params = _joined([state.params for state in states])
         self.buffers = _joined([state.buffers for state in states])
         self.slots = {name: _joined([state.slots[name] for state in states]) for name in self.params}
+        self.averages: dict[str, Tensor] = {}
+        if any(state.averages for state in states):  # of a run without, the parameters: its decay is 0
+            self.averages = _joined([state.averages or dict(state.params) for state in states])
 
 
 def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -216,20 +221,19 @@ def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _copied(state: State) -> State:
-    return State(
+    return replace(
+        state,
         params=dict(state.params),
         buffers=dict(state.buffers),
         slots={name: dict(slots) for name, slots in state.slots.items()},
-        rates=state.rates,
-        epoch=state.epoch,
-        steps=state.steps,
+        averages=dict(state.averages),
     )
 
 
 def _stacked_hypers(runs: Sequence[Run], like: Tensor) -> dict[str, Tensor]:
     """The hyper-parameters [n] that any run uses; those that change from step to step are among the step inputs."""
     each = [hyper_tensors(run, like) for run in runs]
-    names = dict.fromkeys(name for hypers in each for name in hypers if name not in ("lr", "dropout"))
+    names = dict.fromkeys(name for hypers in each for name in hypers if name not in ("lr", "dropout", "ema"))
     return {name: torch.stack([hypers.get(name, like.new_zeros(())) for hypers in each]) for name in names}
 
 

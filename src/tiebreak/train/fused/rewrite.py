@@ -46,6 +46,7 @@ def rewrite(graph: GraphModule) -> list[Descent]:
             and param in inputs
             and found is not None
             and _same_layout(param, gradient, found)
+            and not _read_after(param, node)
         ):
             descents.append(Descent(inputs.index(param), len(results)))
             results += [*found.args, rate]
@@ -60,6 +61,11 @@ def rewrite(graph: GraphModule) -> list[Descent]:
             nodes.erase_node(node)
     graph.recompile()
     return descents
+
+
+def _read_after(param: Node, update: Node) -> bool:
+    """Whether a later operation reads the parameter, such as its moving average: the update must not come after it."""
+    return any(user is not update and user > update for user in param.users) or bool(update.users)
 
 
 def _product_of(gradient: Node) -> Node | None:

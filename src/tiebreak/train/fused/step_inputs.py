@@ -41,25 +41,30 @@ def epoch_inputs(
     steps = len(batches[places[0]].indices)
     drawing = list(keyed(network))
     keys = {place: step_keys(stream(place[0], "dropout"), place[2], steps, len(drawing)) for place in set(places)}
+    draws = {place: step_keys(stream(place[0], "augment"), place[2], steps, 1)[:, 0] for place in set(places)}
     changing = [
         per_step(
             run.optimiser.kind,
             hyper_tensors(run, like),
-            factors(run.optimiser.schedule, state.epoch, steps, run.epochs),
+            factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction),
             state.steps,
         )
         for run, state in zip(runs, states, strict=True)
     ]
+    names = dict.fromkeys(name for each in changing for name in each)
+    none = torch.zeros(steps, dtype=dtype)  # for a run that does not use it
     indices = torch.stack([torch.from_numpy(batches[place].indices) for place in places], dim=1)
     weights = torch.stack([torch.from_numpy(batches[place].weights) for place in places], dim=1).to(like)
     every_key = torch.stack([keys[place] for place in places], dim=1)
     buffers = {join(name, "key"): every_key[..., number].contiguous() for number, name in enumerate(drawing)}
     buffers |= {join(name, "weights"): weights for name in batchnorms(network)}
+    augment = {} if runs[0].augment is None else {"augment": torch.stack([draws[place] for place in places], dim=1)}
     return {
+        **augment,
         "indices": indices,
         "weights": weights,
         "buffers": buffers,
-        "changing": {name: torch.stack([each[name] for each in changing], dim=1) for name in changing[0]},
+        "changing": {name: torch.stack([each.get(name, none) for each in changing], dim=1) for name in names},
     }
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 from torch.fx import GraphModule
@@ -20,8 +22,13 @@ from torch.utils import _pytree as pytree
 
 from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
 from tiebreak.layers.dropout import restart_calls
+from tiebreak.study.augment import Augment
+from tiebreak.study.base import RunPrecision
+from tiebreak.study.optimiser import Kind
 from tiebreak.tasks.interface import Hypers, Split, Task, select
-from tiebreak.train.optim import Kind, update
+from tiebreak.train.augmentation import augmented
+from tiebreak.train.optim import clip_factor, update
+from tiebreak.train.precision import callable_in
 
 Tensors = Mapping[str, Tensor]
 Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), shared tensors, and the inputs of a step
@@ -30,26 +37,27 @@ Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), shar
 class _Loss(nn.Module):
     """A task's loss of one run's batch, and the buffers that the network would have changed."""
 
-    def __init__(self, task: Task, network: nn.Module) -> None:
+    def __init__(self, task: Task, network: nn.Module, precision: RunPrecision | None) -> None:
         super().__init__()
-        self.task, self.network = task, network
+        self.task, self.network, self.precision = task, network, precision
 
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
         restart_calls(self.network)
         before = dict(self.network.named_buffers())
-        loss = self.task.loss(self.network, batch, weights, hypers)
+        loss = self.task.loss(callable_in(self.network, self.precision), batch, weights, hypers)
         return loss, {**rebound_buffers(self.network, before), **take_buffer_updates(self.network)}
 
 
 class _Outcomes(nn.Module):
     """A task's outcomes of one run's batch, and the buffers that the network would have changed."""
 
-    def __init__(self, task: Task, network: nn.Module) -> None:
+    def __init__(self, task: Task, network: nn.Module, precision: RunPrecision | None) -> None:
         super().__init__()
-        self.task, self.network = task, network
+        self.task, self.network, self.precision = task, network, precision
 
     def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        return self.task.outcomes(self.network, batch), take_buffer_updates(self.network)
+        call = callable_in(self.network, self.precision)
+        return self.task.outcomes(call, batch), take_buffer_updates(self.network)
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:
@@ -57,13 +65,19 @@ def _inside(tensors: Tensors) -> dict[str, Tensor]:
     return {f"network.{name}": value for name, value in tensors.items()}
 
 
-def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
+def make_step(
+    task: Task,
+    network: nn.Module,
+    kind: Kind,
+    augment: Augment | None = None,
+    precision: RunPrecision | None = None,
+) -> Function:
     """One training step of n runs.
 
-    state, changed in place: params, buffers and slots [n, ...], and total [n], the sum of the losses; shared: the data
-    (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
+    state, changed in place: params, buffers, slots and averages [n, ...], and total [n], the sum of the losses; shared:
+    the data (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
     """
-    inside = _Loss(task, network)
+    inside = _Loss(task, network, precision)
 
     def one(params: Tensors, buffers: Tensors, batch: Split, weights: Tensor, hypers: Hypers) -> Any:
         given = {**_inside(params), **_inside(buffers)}
@@ -71,15 +85,24 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
 
     def step(state: Mapping[str, Any], shared: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
         params, slots, buffers = state["params"], state["slots"], state["buffers"]
+        averages = state.get("averages", {})
         batch = select(task, shared["split"], lambda values: gather(values, inputs["indices"]))
+        if augment is not None:
+            change = partial(augmented, augment)
+            batch = vmap(change)(batch, inputs["indices"], inputs["weights"], inputs["augment"])
         batch_axes = {name: None if name in task.shared else 0 for name in batch}
         hypers = {**shared["hypers"], **inputs["changing"]}
         gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
             params, {**buffers, **shared["rates"], **inputs["buffers"]}, batch, inputs["weights"], hypers
         )
+        if "clip_norm" in hypers:
+            factor = vmap(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
+            gradient = {name: _spread(factor, grad.ndim) * grad for name, grad in gradient.items()}
         for name, param in params.items():
-            spread = {key: number.view(-1, *[1] * (param.ndim - 1)) for key, number in hypers.items()}
+            spread = {key: _spread(number, param.ndim) for key, number in hypers.items()}
             update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
+            if averages:
+                torch.lerp(param, averages[name], spread["ema"], out=averages[name])
         for name, values in fresh.items():
             buffers[name].copy_(values)
         state["total"].add_(loss)
@@ -87,12 +110,17 @@ def make_step(task: Task, network: nn.Module, kind: Kind) -> Function:
     return step
 
 
-def make_outcomes(task: Task, network: nn.Module) -> Function:
+def _spread(numbers: Tensor, axes: int) -> Tensor:
+    """Numbers [n] with as many axes as a stack of tensors has."""
+    return numbers.view(-1, *[1] * (axes - 1))
+
+
+def make_outcomes(task: Task, network: nn.Module, precision: RunPrecision | None = None) -> Function:
     """The outcomes [n, B] of n runs on one batch. Params and buffers are shared, and not changed.
 
     state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
     """
-    inside = _Outcomes(task, network)
+    inside = _Outcomes(task, network, precision)
 
     def one(params: Tensors, buffers: Tensors, batch: Split) -> Any:
         return functional_call(inside, {**_inside(params), **_inside(buffers)}, (batch,))

@@ -1,0 +1,1 @@
+"""Texts with a label each: the data of the `text-classifier` family."""
