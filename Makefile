@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test torture clean help
+.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test extras-test torture clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -46,6 +46,11 @@ browser-test: $(STAMP) ## install Debian's Chromium if missing and look at the r
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	@$(BIN)/python -m pytest -q -m browser
 
+extras-test: $(STAMP) ## the tests of readers and writers for other tools, in an environment of their own
+	@test -x $(VENV)-extras/bin/python || $(PYTHON) -m venv $(VENV)-extras
+	@$(VENV)-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[trackers,dev]'
+	@OMP_NUM_THREADS=1 $(VENV)-extras/bin/python -m pytest -q -m extras tests/exchange
+
 TORTURE ?= 200
 FUZZ ?= 100000
 DAMAGE ?= 50
@@ -56,4 +61,4 @@ torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20
 		tests/test_strangers_folder.py tests/test_bombs.py tests/report/page
 
 clean: ## remove the environment and caches (never your runs)
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(VENV)-extras .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

@@ -16,9 +16,9 @@ import pytest
 
 from support import tiny
 from tiebreak.errors import TiebreakError
+from tiebreak.exchange.score_sources import read_scores
 from tiebreak.study.parsing import validate
 from tiebreak.study.schema import Study
-from tiebreak.verdict.scores import read_scores
 
 pytest.importorskip("resource")
 
@@ -30,6 +30,7 @@ from tiebreak.data.graphs import graph_data
 from tiebreak.data.images import user_images
 from tiebreak.data.speech import audio
 from tiebreak.errors import TiebreakError
+from tiebreak.exchange.score_sources import read_scores
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 30), used + (1 << 30)))
 function = {"graph": graph_data.load, "images": lambda name: user_images.load_user_images(Path(name)),

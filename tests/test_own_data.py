@@ -11,8 +11,8 @@ from tiebreak.data.graphs import graph_data
 from tiebreak.data.graphs.graph_files import read_graph
 from tiebreak.data.pairs.pair_files import read_pairs
 from tiebreak.errors import TiebreakError
+from tiebreak.exchange.score_sources import read_scores
 from tiebreak.study import registry
-from tiebreak.verdict.scores import read_scores
 
 PAGE = (Path(__file__).parents[1] / "docs" / "own-data.md").read_text("utf-8")
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tiebreak.api import open_result, run
     from tiebreak.errors import TiebreakError
+    from tiebreak.exchange.score_sources import read_scores
     from tiebreak.plan.planner import make_plan
     from tiebreak.study.schema import Study
     from tiebreak.study_result import Result
-    from tiebreak.verdict.scores import compare_scores, read_scores
+    from tiebreak.verdict.scores import compare_scores
 
 __version__ = "0.1.0"
 
@@ -28,7 +29,7 @@ _HOMES = {
     "compare_scores": "tiebreak.verdict.scores",
     "make_plan": "tiebreak.plan.planner",
     "open_result": "tiebreak.api",
-    "read_scores": "tiebreak.verdict.scores",
+    "read_scores": "tiebreak.exchange.score_sources",
     "run": "tiebreak.api",
 }
 

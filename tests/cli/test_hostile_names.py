@@ -56,10 +56,11 @@ def test_scores(tiebreak: Tiebreak, tmp_path: Path) -> None:
     path = tmp_path / f"{EVIL}.csv"
     rows = [f"{arm},{seed},{0.5 + seed / 100}" for arm in (f"a{EVIL}", f"b{EVIL}") for seed in range(5)]
     path.write_text("\n".join(["arm,seed,score", *rows, f"a{EVIL},{EVIL},0.7"]))
-    done = safe(tiebreak("compare", path))
+    assert "unequal seeds" in safe(tiebreak("compare", path)).err
+    done = safe(tiebreak("compare", path, "--pairing", "paired"))
     assert done.code == 0
-    assert "without a partner" in done.out
-    json.loads(safe(tiebreak("compare", path, "--json")).out)
+    assert "partner, left out: 1 run" in done.out
+    json.loads(safe(tiebreak("compare", path, "--json", "--pairing", "unpaired")).out)
     for content in (f"{EVIL},seed,score\na,1,2", f"arm,seed,score\na,1,{EVIL}", f"arm,seed,score\n{EVIL},1,2"):
         path.write_text(content)
         assert safe(tiebreak("compare", path)).code == 2

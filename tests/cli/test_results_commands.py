@@ -1,4 +1,4 @@
-"""What can be asked of results: `verdict`, `report`, `status`, `check`, `compare`; `use` is in test_use.py."""
+"""What can be asked of results: `verdict`, `report`, `status`, `check`; `use` is in test_use.py."""
 
 from __future__ import annotations
 
@@ -113,76 +113,3 @@ def test_a_store_that_is_no_database_is_one_line(folder: Path, tiebreak: Tiebrea
         assert done.code == 2
         assert "records.sqlite" in done.err
         assert done.err.count("\n") == 1
-
-
-def write_scores(path: Path, *, seeds: int = 8) -> Path:
-    pool = [f"pool,{seed},{0.9 + 0.001 * (seed % 3):.3f}" for seed in range(seeds)]
-    strided = [f"strided,{seed},{0.8 + 0.001 * (seed % 2):.3f}" for seed in range(seeds)]
-    path.write_text("\n".join(["arm,seed,score", *pool, *strided]))
-    return path
-
-
-def test_given_scores_get_a_verdict_without_training(tiebreak: Tiebreak, tmp_path: Path) -> None:
-    done = tiebreak("compare", write_scores(tmp_path / "scores.csv"))
-    assert (done.code, done.err) == (0, "")
-    assert done.out.startswith("pool vs strided: pool is better")
-    assert "+0.1004" in done.out
-
-
-def test_a_smaller_score_can_be_the_better_one(tiebreak: Tiebreak, tmp_path: Path) -> None:
-    path = write_scores(tmp_path / "scores.csv")
-    assert tiebreak("compare", path, "--goal", "min").out.startswith("pool vs strided: strided is better")
-    (row,) = json.loads(tiebreak("compare", path, "--goal", "min", "--json").out)
-    assert row["verdict"] == "b"
-    assert row["difference"] == pytest.approx(0.1, abs=1e-3)
-
-
-def test_the_margin_decides_what_is_the_same(tiebreak: Tiebreak, tmp_path: Path) -> None:
-    path = write_scores(tmp_path / "scores.csv")
-    assert tiebreak("compare", path, "--margin", "0.5").out.startswith("pool vs strided: the same")
-
-
-@pytest.mark.parametrize("margin", ["0", "-1", "nan", "inf"])
-def test_a_margin_that_is_none_is_one_line(margin: str, tiebreak: Tiebreak, tmp_path: Path) -> None:
-    done = tiebreak("compare", write_scores(tmp_path / "scores.csv"), "--margin", margin)
-    assert (done.code, done.out) == (2, "")
-    assert "margin" in done.err
-    assert done.err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        (None, "No such file"),
-        ("", "arm, seed, score"),
-        ("arm;seed;score\na;1;2", "commas"),
-        ("arm,seed,scor\na,1,2", "'score'"),
-        ("arm,seed,score\na,1,good", "line 2: the score 'good'"),
-        ("arm,seed,score\na,1,0.5", "only one arm, 'a'"),
-        ("arm,seed,score\na,1,nan\nb,1,1", "line 2: the score 'nan'"),
-    ],
-)
-def test_scores_that_cannot_be_read_are_one_line(
-    content: str | None, line: str, tiebreak: Tiebreak, tmp_path: Path
-) -> None:
-    path = tmp_path / "scores.csv"
-    if content is not None:
-        path.write_text(content)
-    done = tiebreak("compare", path)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"tiebreak: {path}")
-    assert line in done.err
-    assert done.err.count("\n") == 1
-
-
-def test_above_fifty_arms_compare_asks_for_a_baseline(tmp_path: Path, tiebreak: Tiebreak) -> None:
-    path = tmp_path / "scores.csv"
-    rows = [f"arm{arm},{seed},{arm + 0.1 * seed:.3f}" for arm in range(51) for seed in range(3)]
-    path.write_text("\n".join(["arm,seed,score", *rows]))
-    done = tiebreak("compare", path)
-    assert done.code == 2
-    assert "--against" in one_line(done.err)
-    assert len(json.loads(tiebreak("compare", path, "--against", "arm3", "--json").out)) == 50
-    assert len(json.loads(tiebreak("compare", path, "--all-pairs", "--json").out)) == 1_275
-    shown = tiebreak("compare", path, "--all-pairs").out
-    assert shown.count(" vs ") == 1_275

@@ -36,6 +36,8 @@ from tiebreak.data.speech.ljspeech import read_table
 from tiebreak.data.speech.spoken_sentences import load_sentences
 from tiebreak.data.speech.transcripts import TABLE, read_transcripts
 from tiebreak.data.text import corpus
+from tiebreak.exchange.score_sources import read_scores
+from tiebreak.exchange.trainer_state import read_trainer_states
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.results.checkpoint_file import CHECKPOINTS, POSITION, RUN, read_checkpoint
 from tiebreak.results.record import Records
@@ -45,7 +47,7 @@ from tiebreak.study.design_file import declared_names
 from tiebreak.study.schema import Study
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
-from tiebreak.verdict.scores import compare_scores, read_scores
+from tiebreak.verdict.scores import compare_scores
 
 Read = Callable[[Path], object]
 
@@ -133,6 +135,13 @@ def sealed(path: Path) -> object:
 
 
 SCORES = "arm,seed,score\n" + "".join(f"{arm},{seed},{0.5 + seed / 100}\n" for arm in "ab" for seed in range(4))
+JSON_LINES = "".join(
+    f'{{"arm": "{arm}", "seed": {seed}, "score": {0.5 + seed / 100}}}\n' for arm in "ab" for seed in range(4)
+)
+WANDB = "Name,State,score\n" + "".join(
+    f"{arm}-{seed},finished,{0.5 + seed / 100}\n" for arm in "ab" for seed in range(4)
+)
+TRAINER = '{"best_metric": 0.5, "log_history": [{"loss": 1.0, "step": 5}, {"eval_accuracy": 0.5, "epoch": 1.0}]}'
 PAIRS = "".join(f"one {n}\tuno {n}\n" for n in range(20))
 DESIGNS = "import torch\n\nclass Net(torch.nn.Module):\n    x = {1: (2, [3])}\n\nDESIGNS = {'net': Net, \"b\": Net}\n"
 PARSERS: dict[str, tuple[str, Callable[[], bytes], Read]] = {  # name of the file, a good one, the parser
@@ -144,6 +153,9 @@ PARSERS: dict[str, tuple[str, Callable[[], bytes], Read]] = {  # name of the fil
     ),
     "verdict": (VERDICT_FILE, verdict, lambda path: Verdict.read(path.parent)),
     "scores": ("a.csv", SCORES.encode, compared),
+    "json lines": ("a.jsonl", JSON_LINES.encode, compared),
+    "wandb": ("b.csv", WANDB.encode, compared),
+    "trainer state": ("trainer_state.json", TRAINER.encode, lambda path: read_trainer_states(path.parent)),
     "image npz": ("a.npz", images, load_user_images),
     "graph npz": ("a.npz", graph, lambda path: graph_data.load(str(path))),
     "png": ("a.png", lambda: png("RGB", "PNG"), surveyed),

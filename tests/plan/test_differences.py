@@ -101,13 +101,13 @@ def test_options_of_another_design_are_named_only_where_the_study_sets_them(tiny
 def test_a_key_that_a_run_gets_later_is_compared_without_a_change_here() -> None:
     class Later(Run):
         augmentation: dict[str, float]
-        precision: str
+        rounding: str
 
     study = sample_report.complete().study
     run = sample_report.make_run(study, study.arms[0], {"lr": 0.1}, 0)
-    facts = run_facts(Later(**run.model_dump(), augmentation={"crop": 4}, precision="bf16"))
+    facts = run_facts(Later(**run.model_dump(), augmentation={"crop": 4}, rounding="down"))
     assert facts["augmentation", "crop"] == 4
-    assert facts["precision", "precision"] == "bf16"
+    assert facts["rounding", "rounding"] == "down"
     assert Difference(kind="precision", name="precision", first="float32", own="bf16").text == (
         "precision bf16 instead of float32"
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from support import REPOSITORY
 from tiebreak.errors import TiebreakError
-from tiebreak.verdict.scores import read_scores
+from tiebreak.exchange.score_sources import read_scores
 from tiebreak.verdict.sides import usable_scores
 from tiebreak.verdict.statistics import (
     DRAWS,

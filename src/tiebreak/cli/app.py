@@ -7,11 +7,13 @@ from typing import Annotated, cast
 
 import typer
 
+from tiebreak.cli.compare_command import compare
 from tiebreak.cli.data_commands import data_app
+from tiebreak.cli.exchange_commands import export, log
 from tiebreak.cli.folder_commands import list_studies, prune
 from tiebreak.cli.output import print_error, print_line, usage_error
 from tiebreak.cli.plain_flags import Command, Group
-from tiebreak.cli.results_commands import check, compare, open_report, report, status, use, verdict
+from tiebreak.cli.results_commands import check, open_report, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import claims, cost
@@ -82,6 +84,8 @@ for command in (
     status,
     check,
     compare,
+    export,
+    log,
     use,
     prune,
     cost,

@@ -1,11 +1,10 @@
-"""Commands on results: `verdict`, `report`, `status`, `check` and `use` of a results folder, `compare` of given scores.
+"""Commands on results: `verdict`, `report`, `status`, `check` and `use` of a results folder.
 
 Everything heavy is imported inside the commands.
 """
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -15,13 +14,6 @@ from tiebreak.cli.output import print_error, print_json, print_line
 from tiebreak.errors import TiebreakError
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="A results folder: the --out of `tiebreak run`.")]
-
-
-class Goal(StrEnum):
-    """Which scores are better."""
-
-    max = "max"
-    min = "min"
 
 
 def verdict(
@@ -92,37 +84,6 @@ def check(folder: FolderArgument) -> None:
     if checked.problems:
         raise typer.Exit(2)
     print_line(f"{folder}: as written, by {checked.compared} digests: {checked.what}")
-
-
-def compare(
-    scores: Annotated[Path, typer.Argument(metavar="SCORES.CSV", help="Columns: arm, seed, score.")],
-    margin: Annotated[float, typer.Option(help="The smallest difference that matters.")] = 0.005,
-    goal: Annotated[Goal, typer.Option(help="Whether more or less is better.")] = Goal.max,
-    against: Annotated[
-        str | None, typer.Option(metavar="ARM", help="Compare every arm with this one, instead of all pairs.")
-    ] = None,
-    all_pairs: Annotated[bool, typer.Option("--all-pairs", help="Compare all pairs of more than 50 arms.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
-) -> None:
-    """Decide between arms from scores that you already have: no training.
-
-    The file has one line per run: `arm,seed,score`. Runs with the same seed are paired.
-    """
-    from tiebreak.report.terminal import listings
-    from tiebreak.report.terminal.safe_console import SafeConsole
-    from tiebreak.system import collector_paused
-    from tiebreak.verdict.scores import choose_pairs, compare_scores, read_scores
-
-    if not margin > 0:
-        raise TiebreakError(f"--margin {margin:g}: should be above 0, in the unit of the scores")
-    with collector_paused():
-        found = read_scores(scores)
-        pairs = choose_pairs(found, against, all_pairs=all_pairs)
-        compared = compare_scores(found, goal=goal.value, margin=margin, pairs=pairs)
-    if json:
-        print_json(listings.compared_json(compared))
-    else:
-        listings.print_compared(SafeConsole(), compared, margin)
 
 
 def use(

@@ -101,9 +101,7 @@ def _settings(study: Study) -> Iterator[str]:
     counts = {arm.name: len(study.settings(arm)) for arm in study.arms}
     if len(set(counts.values())) > 1:
         each = ", ".join(f"{name} {number}" for name, number in counts.items())
-        yield (
-            f"arms are tuned over unequal numbers of settings ({each}): more settings are an advantage; give each as many"
-        )
+        yield (f"arms have unequal numbers of settings ({each}): more settings are an advantage; give all as many")
 
 
 def _unused_hypers(study: Study) -> Iterator[str]:

@@ -40,7 +40,7 @@ class ArmResult(Strict):
 
     name: str
     design: str
-    parameters: int
+    parameters: int | None  # None: unknown
     flops: int | None
     setting: dict[str, float]
     seeds: int  # runs that finished at this setting
@@ -88,7 +88,7 @@ class ComparisonResult(Strict):
     high: float | None
     p: float | None
     p_adjusted: float | None
-    p_sign_flip: float | None
+    p_sign_flip: float | None  # of paired seeds
     p_a_better: float | None
     verdict: Outcome
     seeds: int
@@ -96,6 +96,9 @@ class ComparisonResult(Strict):
     examples_low: float | None  # 95 % interval over test examples, seeds held fixed
     examples_high: float | None
     sentence: str  # the same in words
+    test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
+    runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
+    p_permutation: float | None = None  # of unpaired seeds
 
     @property
     def side_names(self) -> tuple[str, str]:

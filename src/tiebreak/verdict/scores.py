@@ -1,163 +1,193 @@
-"""Scores that you already have, from a CSV file to verdicts: the engine of `tiebreak compare`. No torch."""
+"""Scores that you already have, from tables of numbers to verdicts: the engine of `tiebreak compare`. No torch."""
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.errors import TiebreakError, nearest
-from tiebreak.files import read_bytes
-from tiebreak.verdict.statistics import Compared, Goal, Sample, compare, usable
+from tiebreak.text import listed, number_of
+from tiebreak.verdict.over_sets import compare_over_sets
+from tiebreak.verdict.statistics import Compared, Goal, Sample, compare
 
 Seed = int | str
 Scores = Mapping[str, Mapping[Seed, float]]
+Pairs = Sequence[tuple[str, str]]
+Pairing = Literal["auto", "paired", "unpaired"]
 
-COLUMNS = ("arm", "seed", "score")
 MOST_ARMS = 50  # whose pairs are compared unasked: 1,225
-LIMIT_BYTES = 64 << 20  # of a file: two million lines
-
-
-def read_scores(path: Path) -> dict[str, dict[Seed, float]]:
-    """Scores by arm and seed, in the order of the file: a CSV with the columns arm, seed and score.
-
-    The first line names the columns, in any order; other columns and empty lines are passed over.
-    """
-    scores: dict[str, dict[Seed, float]] = {}
-    whole_number = re.compile(r"-?[0-9]{1,18}").fullmatch
-    for line, arm, seed_text, score_text in _rows(path):
-        if not arm or not seed_text:
-            raise TiebreakError(f"{path}, line {line}: no {'seed' if arm else 'arm'}; fill it in, or remove the line")
-        seed: Seed = int(seed_text) if whole_number(seed_text) else seed_text
-        own = scores.setdefault(arm, {})
-        if seed in own:
-            raise TiebreakError(
-                f"{path}, line {line}: arm {arm!r} has a second score for seed {seed}; keep one of them"
-            )
-        own[seed] = _score(score_text, path, line)
-    if not scores:
-        raise TiebreakError(f"{path}: no scores; write one line for each arm and seed below the header")
-    if len(scores) == 1:
-        raise TiebreakError(f"{path}: only one arm, {next(iter(scores))!r}; a comparison takes two")
-    return scores
+SHOWN_SEEDS = 5
 
 
 def compare_scores(
-    scores: Scores, *, goal: Goal = "max", margin: float, pairs: Sequence[tuple[str, str]] | None = None
+    scores: Scores, *, goal: Goal = "max", margin: float, pairs: Pairs | None = None, pairing: Pairing = "auto"
 ) -> list[tuple[str, str, Compared]]:
-    """The verdict on each pair of arms (all, in order of appearance, unless `pairs` names some), paired by seed.
+    """The verdict on each pair of arms: all, in order of appearance, unless `pairs` names some. Holm counts these.
 
-    Holm counts all pairs of the call. Seeds that only one arm of a pair has are left out, and a flag says how many.
+    `pairing` by seed, "auto": paired where both arms have the same seeds, Welch's test where they share none, refused
+    where they share some. "paired": the seeds that both have; a flag says how many are left out. "unpaired": all runs.
     """
+    found = compare_each_set({"": scores}, goal=goal, margin=margin, pairs=pairs, pairing=pairing)
+    return [(a, b, result) for _, a, b, result in found]
+
+
+def compare_each_set(
+    sets: Mapping[str, Scores], *, goal: Goal, margin: float, pairs: Pairs | None = None, pairing: Pairing = "auto"
+) -> list[tuple[str, str, str, Compared]]:
+    """The same on each of several data sets, for (set, a, b): Holm counts the pairs of all sets."""
+    chosen = _checked_pairs(common_arms(sets), margin, pairs)
+    cases, samples, flags = [], [], []
+    for name, (a, b) in itertools.product(sets, chosen):
+        scores = sets[name]
+        paired = _is_paired(scores, a, b, pairing, f" on {name!r}" if name else "")
+        seeds = [seed for seed in scores[a] if seed in scores[b]]
+        sides = [_column(scores[arm], seeds if paired else scores[arm]) for arm in (a, b)]
+        samples.append(Sample(a=sides[0], b=sides[1], goal=goal, paired=paired))
+        flags.append(_left_out(scores, a, b) if paired else ())
+        cases.append((name, a, b))
+    together = zip(cases, compare(samples, margin=margin), flags, strict=True)
+    return [(*case, replace(result, flags=result.flags + more)) for case, result, more in together]
+
+
+def compare_sets(
+    sets: Mapping[str, Scores], *, goal: Goal = "max", margin: float, pairs: Pairs | None = None
+) -> list[tuple[str, str, Compared]]:
+    """The verdict on each pair of arms over data sets: by Wilcoxon's test on the means of both arms on every set."""
+    arms = common_arms(sets)
+    chosen = _checked_pairs(arms, margin, pairs)
+    means = {arm: np.array([np.mean(list(scores[arm].values())) for scores in sets.values()]) for arm in arms}
+    found = compare_over_sets([(means[a], means[b]) for a, b in chosen], goal=goal, margin=margin)
+    return [(a, b, result) for (a, b), result in zip(chosen, found, strict=True)]
+
+
+def common_arms(sets: Mapping[str, Scores]) -> dict[str, Mapping[Seed, float]]:
+    """The arms of the first data set, all of which must be in the others."""
+    first = next(iter(sets.values()))
+    every = dict.fromkeys(arm for scores in sets.values() for arm in scores)
+    for name, scores in sets.items():
+        missing = [arm for arm in every if arm not in scores]
+        if missing:
+            raise TiebreakError(
+                f"data set {name!r} has no score of {listed(missing)}; add it, or remove the arm or the set"
+            )
+    return dict(first)
+
+
+def choose_pairs(
+    arms: Iterable[str], *, baseline: str | None = None, pairs: str | None = None, all_pairs: bool = False
+) -> list[tuple[str, str]]:
+    """The pairs to compare: every arm with `baseline`, those of `pairs` ("a:b,c:d"), or all (many arms: if asked)."""
+    names = list(dict.fromkeys(arms))
+    options = {"--baseline": baseline is not None, "--pairs": pairs is not None, "--all-pairs": all_pairs}
+    if sum(options.values()) > 1:
+        raise TiebreakError(f"{listed([name for name, given in options.items() if given])}: give one of them")
+    if baseline is not None:
+        _require(names, baseline, f"--baseline {baseline}")
+        return [(arm, baseline) for arm in names if arm != baseline]
+    if pairs is not None:
+        return _named_pairs(names, pairs)
+    many = len(names) * (len(names) - 1) // 2
+    if len(names) > MOST_ARMS and not all_pairs:
+        raise TiebreakError(
+            f"{len(names)} arms make {many:,} pairs, and each needs more seeds to be decided beside the others; "
+            "give --baseline ARM to compare every arm with one, --pairs a:b,c:d, or --all-pairs"
+        )
+    return list(itertools.combinations(names, 2))
+
+
+def _named_pairs(names: Sequence[str], text: str) -> list[tuple[str, str]]:
+    """Pairs as written: a:b,c:d. Names may hold colons and commas themselves, where only one reading fits the arms."""
+    found = []
+    for part in _parts(text, set(names)):
+        readings = [
+            (part[:place].strip(), part[place + 1 :].strip()) for place, letter in enumerate(part) if letter == ":"
+        ]
+        known = [(a, b) for a, b in readings if a in names and b in names]
+        if not readings:
+            raise TiebreakError(f"--pairs {part}: write two arms as a:b, pairs separated by commas")
+        if len(known) != 1:
+            for arm in readings[0]:
+                _require(names, arm, f"--pairs {part}")
+            raise TiebreakError(f"--pairs {part}: can be read in {len(known)} ways; rename the arms without colons")
+        if known[0] in found or known[0][::-1] in found:
+            raise TiebreakError(f"--pairs {part}: named twice; remove one")
+        if known[0][0] == known[0][1]:
+            raise TiebreakError(f"--pairs {part}: an arm cannot be compared with itself")
+        found.append(known[0])
+    return found
+
+
+def _parts(text: str, names: set[str]) -> list[str]:
+    if not any("," in name for name in names):
+        return [part.strip() for part in text.split(",")]
+    pieces, found = text.split(","), []
+    while pieces:  # the longest run of pieces that is a pair of arms
+        for count in range(len(pieces), 0, -1):
+            part = ",".join(pieces[:count]).strip()
+            ends = [place for place, letter in enumerate(part) if letter == ":"]
+            if count == 1 or any({part[:place].strip(), part[place + 1 :].strip()} <= names for place in ends):
+                found.append(part)
+                del pieces[:count]
+                break
+    return found
+
+
+def _require(names: Sequence[str], arm: str, where: str) -> None:
+    if arm not in names:
+        raise TiebreakError(f"{where}: no arm {arm!r} among the scores; {nearest(arm, names)}")
+
+
+def _checked_pairs(scores: Scores, margin: float, pairs: Pairs | None) -> list[tuple[str, str]]:
     if not 0 < margin < math.inf:
         raise TiebreakError(f"margin: should be a positive number in the unit of the scores, not {margin}")
     chosen = list(itertools.combinations(scores, 2)) if pairs is None else list(pairs)
-    for name in itertools.chain.from_iterable(chosen):
-        if name not in scores:
-            raise TiebreakError(f"no arm {name!r} among the scores; {nearest(name, scores)}")
-    common = [_common_seeds(scores, a, b) for a, b in chosen]
-    samples = [
-        Sample(a=_column(scores[a], seeds), b=_column(scores[b], seeds), goal=goal)
-        for (a, b), seeds in zip(chosen, common, strict=True)
-    ]
-    return [
-        (a, b, replace(result, flags=result.flags + _unpaired(scores, a, b)))
-        for (a, b), result in zip(chosen, compare(samples, margin=margin), strict=True)
-    ]
+    for a, b in chosen:
+        for name in (a, b):
+            if name not in scores:
+                raise TiebreakError(f"no arm {name!r} among the scores; {nearest(name, scores)}")
+        if a == b:
+            raise TiebreakError(f"arms {a!r} and {b!r}: an arm cannot be compared with itself")
+    return chosen
 
 
-def choose_pairs(scores: Scores, against: str | None, *, all_pairs: bool) -> list[tuple[str, str]]:
-    """The pairs to compare: every arm with the baseline `against`, or all of them, for many arms only if asked to."""
-    if against is not None:
-        if all_pairs:
-            raise TiebreakError("--against and --all-pairs: give one of them")
-        if against not in scores:
-            raise TiebreakError(f"--against {against}: no such arm among the scores; {nearest(against, scores)}")
-        return [(arm, against) for arm in scores if arm != against]
-    pairs = len(scores) * (len(scores) - 1) // 2
-    if len(scores) > MOST_ARMS and not all_pairs:
+def _is_paired(scores: Scores, a: str, b: str, pairing: Pairing, where: str) -> bool:
+    """Whether two arms are compared seed by seed; seeds of which they share only some are refused unless asked for."""
+    first, second = scores[a].keys(), scores[b].keys()
+    if pairing == "unpaired" or (pairing == "auto" and first.isdisjoint(second)):
+        return False
+    if pairing == "paired" and first.isdisjoint(second):
         raise TiebreakError(
-            f"{len(scores)} arms make {pairs:,} pairs, and each needs more seeds to be decided beside the others; "
-            "give --against BASELINE to compare every arm with one, or --all-pairs"
+            f"arms {a!r} and {b!r}{where}: they share no seed, so runs cannot be paired; give --pairing unpaired"
         )
-    return list(itertools.combinations(scores, 2))
-
-
-def _rows(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    """(number, arm, seed, score) of each line that is not empty, as text."""
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
-    try:
-        header = [name.strip().lower() for name in next(reader, [])]
-        arm, seed, score = (_position(header, column, path) for column in COLUMNS)
-        last = max(arm, seed, score)
-        for row in reader:
-            if len(row) > last:
-                found = row[arm].strip(), row[seed].strip(), row[score].strip()
-                if any(found) or any(cell.strip() for cell in row):
-                    yield reader.line_num, *found
-            elif any(cell.strip() for cell in row):
-                where = f"{path}, line {reader.line_num}"
-                raise TiebreakError(f"{where}: {len(row)} cells where the header has {len(header)}; complete it")
-    except csv.Error as error:
-        raise TiebreakError(f"{path}, line {reader.line_num}: not valid CSV ({error}); check the quotes") from None
-
-
-def _text(path: Path) -> str:
-    try:
-        text = read_bytes(path, LIMIT_BYTES).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise TiebreakError(f"{path}: not UTF-8 text (byte {error.start}); save it as CSV in UTF-8") from None
-    if not text.strip():
-        raise TiebreakError(f"{path}: the file is empty; it should have the columns {', '.join(COLUMNS)}")
-    return text
-
-
-def _position(header: list[str], column: str, path: Path) -> int:
-    where = f"{path}, line 1"
-    if len(header) == 1 and re.search(r"[;\t]", header[0]):
-        raise TiebreakError(f"{where}: the columns are not separated by commas; save the file with commas")
-    if header.count(column) > 1:
-        raise TiebreakError(f"{where}: {header.count(column)} columns are called {column!r}; rename all but one")
-    if column not in header:
-        hint = nearest(column, [name for name in header if name and name not in COLUMNS])
-        raise TiebreakError(f"{where}: no column {column!r}; the first line names arm, seed and score ({hint})")
-    return header.index(column)
-
-
-def _score(text: str, path: Path, line: int) -> float:
-    try:
-        score = float(text)
-    except ValueError:
-        raise TiebreakError(f"{path}, line {line}: the score {text!r} is not a number; write it like 0.93") from None
-    if not usable(score):
-        where = f"{path}, line {line}"
-        raise TiebreakError(f"{where}: the score {text!r} cannot be compared; remove the line of a run that failed")
-    return score
-
-
-def _common_seeds(scores: Scores, a: str, b: str) -> list[Seed]:
-    common = [seed for seed in scores[a] if seed in scores[b]]
-    if a == b or not common:
-        problem = (
-            "an arm cannot be compared with itself" if a == b else "they share no seed, and runs are paired by seed"
+    if pairing == "auto" and first != second:
+        lacking = [
+            f"{arm!r} has no seed {_some([seed for seed in there if seed not in own])}"
+            for arm, own, there in ((a, first, second), (b, second, first))
+            if there - own
+        ]
+        raise TiebreakError(
+            f"arms {a!r} and {b!r} have unequal seeds{where}: {'; '.join(lacking)}. Add the runs, or give "
+            "--pairing paired (only the seeds of both) or --pairing unpaired (all runs, Welch's test)"
         )
-        raise TiebreakError(f"arms {a!r} and {b!r}: {problem}")
-    return common
+    return True
 
 
-def _column(scores: Mapping[Seed, float], seeds: Sequence[Seed]) -> NDArray[np.float64]:
+def _some(seeds: Sequence[Seed]) -> str:
+    left = len(seeds) - SHOWN_SEEDS
+    return ", ".join(map(str, seeds[:SHOWN_SEEDS])) + (f" and {left:,} more" if left > 0 else "")
+
+
+def _column(scores: Mapping[Seed, float], seeds: Iterable[Seed]) -> NDArray[np.float64]:
     return np.array([scores[seed] for seed in seeds], dtype=np.float64)
 
 
-def _unpaired(scores: Scores, a: str, b: str) -> tuple[str, ...]:
+def _left_out(scores: Scores, a: str, b: str) -> tuple[str, ...]:
     alone = {name: len(scores[name].keys() - scores[other].keys()) for name, other in ((a, b), (b, a))}
-    parts = [f"{count} of {name}" for name, count in alone.items() if count]
+    parts = [f"{number_of(count, 'run')} of {name}" for name, count in alone.items() if count]
     return (f"seeds without a partner, left out: {', '.join(parts)}",) if parts else ()

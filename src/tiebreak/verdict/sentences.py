@@ -45,13 +45,22 @@ def sentences(items: Sequence[ComparisonResult], *, comparisons: int, number: Nu
 
 
 def _evidence(item: ComparisonResult, difference: float, least: int, number: Number) -> str:
-    name, seeds = NAMES.get(item.kind) or registry.metric_label(item.metric), number_of(item.seeds, "paired seed")
+    name, seeds = NAMES.get(item.kind) or registry.metric_label(item.metric), replicates(item)
     if item.low is None or item.high is None:
         return f"{name} {number(difference)}, {seeds}"
     interval = open_interval(item.low, item.high, number)
     clear = item.low > 0 or item.high < 0  # so that a reader will ask why it is undecided
     few = f", at least {least} could decide" if clear and item.verdict == "undecided" and item.seeds < least else ""
     return f"{name} {number(difference)}, 95 % interval {interval} over {seeds}{few}"
+
+
+def replicates(item: ComparisonResult) -> str:
+    """What the interval is over: paired seeds, unpaired runs (Welch's test), data sets (Wilcoxon's test)."""
+    if item.test == "welch" and item.runs is not None:
+        return f"{item.runs[0]:,} and {item.runs[1]:,} unpaired runs (Welch's t-test)"
+    if item.test == "wilcoxon":
+        return f"{number_of(item.seeds, 'data set')} (Wilcoxon's signed-rank test)"
+    return number_of(item.seeds, "paired seed")
 
 
 def open_interval(low: float, high: float, number: Number) -> str:

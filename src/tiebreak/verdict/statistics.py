@@ -8,27 +8,59 @@ se = s / sqrt(n); m comparisons; t(q), the q quantile of Student's t with n - 1 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import nctdtr, ndtri, stdtr, stdtrit
 
-Scores = NDArray[np.float64]
-Interval = tuple[float, float]
-Goal = Literal["max", "min"]
-Outcome = Literal["a", "b", "same", "undecided"]
+from tiebreak.verdict import unpaired
+from tiebreak.verdict.compared import (
+    LARGEST,
+    MOST_SEEDS,
+    POWER,
+    Compared,
+    Goal,
+    Interval,
+    Outcome,
+    Scores,
+    chance_a_better,
+    checked,
+    cut_at_zero,
+    least_total,
+)
 
-LARGEST = 1e100  # a score beyond it would overflow when squared
+__all__ = [
+    "DRAWS",
+    "LARGEST",
+    "MOST_SEEDS",
+    "Compared",
+    "Estimate",
+    "Goal",
+    "Interval",
+    "Outcome",
+    "Sample",
+    "chance_a_better",
+    "compare",
+    "equivalence_power",
+    "estimate",
+    "example_interval",
+    "holm",
+    "least_seeds",
+    "power",
+    "prediction_interval",
+    "sign_flip_p",
+    "t_test_p",
+    "too_few_flag",
+    "usable",
+]
+
 EXACT_SEEDS = 16  # the sign-flip test tries all 2^n sign patterns up to here, and draws random ones above
 DRAWS = 2**EXACT_SEEDS - 1
 MOST_FLIPS = 1024  # signs that are drawn one by one
 BLOCK = 2**20  # sums that are held at once
-POWER, MOST_SEEDS = 0.8, 100_000  # of the test with the seeds still needed, and where that search ends
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,31 +76,16 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sample:
-    """Scores of two arms, a[i] and b[i] of the same seed, all finite. An interaction has a = a - b and b = c - d."""
+    """Scores of two arms, a[i] and b[i] of the same seed, all finite. An interaction has a = a - b and b = c - d.
+
+    Not `paired`: a and b are independent runs, any number of each.
+    """
 
     a: ArrayLike
     b: ArrayLike
     goal: Goal = "max"
     margin: float | None = None  # instead of the call's, for a metric of another unit
-
-
-@dataclass(frozen=True, kw_only=True)
-class Compared:
-    """One comparison. Differences are a minus b in the metric's own unit, whatever the goal."""
-
-    difference: float | None
-    low: float | None = None  # simultaneous over the comparisons of the call; an end of exactly 0 is open
-    high: float | None = None
-    p: float | None = None  # paired t-test, two-sided
-    p_adjusted: float | None = None  # Holm over the comparisons of the call
-    p_sign_flip: float | None = None  # not adjusted
-    same_low: float | None = None  # interval of the two one-sided tests: 90 % for alpha 0.05
-    same_high: float | None = None
-    p_a_better: float | None  # chance that a fresh run of a beats a fresh run of b
-    verdict: Outcome = "undecided"
-    seeds: int
-    seeds_needed: int | None = None  # how many more; None when decided or when MOST_SEEDS would not do
-    flags: tuple[str, ...] = ()
+    paired: bool = True
 
 
 def too_few_flag(seeds: int, least: int, comparisons: int) -> str:
@@ -83,7 +100,7 @@ def usable(score: float) -> bool:
 
 def estimate(scores: ArrayLike, confidence: float = 0.95) -> Estimate:
     """The mean over infinitely many seeds: mean ± t((1 + confidence) / 2) · sd / sqrt(n)."""
-    values = _checked(scores)
+    values = checked(scores)
     if len(values) < 2:
         return Estimate(mean=float(values[0]) if len(values) else None, n=len(values))
     mean, sd = _mean_sd(values)
@@ -93,7 +110,7 @@ def estimate(scores: ArrayLike, confidence: float = 0.95) -> Estimate:
 
 def prediction_interval(scores: ArrayLike, confidence: float = 0.95) -> Interval | None:
     """Where one fresh run falls: mean ± t((1 + confidence) / 2) · sd · sqrt(1 + 1 / n). None below two scores."""
-    values = _checked(scores)
+    values = checked(scores)
     return _interval(values, 1 - confidence, fresh=1) if len(values) > 1 else None
 
 
@@ -106,13 +123,28 @@ def compare(samples: Sequence[Sample], *, margin: float, alpha: float = 0.05) ->
     margins = [margin if sample.margin is None else sample.margin for sample in samples]
     if not all(0 < each < math.inf for each in (margin, *margins)):
         raise ValueError(f"margins should be positive numbers, not {margin}, {margins}")
-    scores = [(_checked(sample.a), _checked(sample.b)) for sample in samples]
-    if any(len(a) != len(b) for a, b in scores):
+    scores = [(checked(sample.a), checked(sample.b)) for sample in samples]
+    if any(sample.paired and len(a) != len(b) for sample, (a, b) in zip(samples, scores, strict=True)):
         raise ValueError("a and b should hold one score for each of the same seeds")
-    p_t, p_flip = [t_test_p(a - b) for a, b in scores], _sign_flip_ps([a - b for a, b in scores])
+    p_t, p_flip = _p_values(samples, scores)
     p_values = zip(p_t, holm(p_t).tolist(), p_flip, holm(p_flip).tolist(), strict=True)
     together = zip(samples, p_values, margins, strict=True)
     return [_compared(sample, p, len(samples), own, alpha) for sample, p, own in together]
+
+
+def _p_values(samples: Sequence[Sample], scores: Sequence[tuple[Scores, Scores]]) -> tuple[list[float], list[float]]:
+    """The p of every sample by the t-test, and by the test without the normal assumption (not for very many)."""
+    p_t, p_exact = [1.0] * len(samples), [1.0] * len(samples)
+    paired = [place for place, sample in enumerate(samples) if sample.paired]
+    differences = [scores[place][0] - scores[place][1] for place in paired]
+    for place, values, p in zip(paired, differences, _sign_flip_ps(differences), strict=True):
+        p_t[place], p_exact[place] = t_test_p(values), p
+    for place, (a, b) in enumerate(scores):
+        if not samples[place].paired and min(len(a), len(b)) >= 2:
+            p_t[place] = unpaired.welch(a, b).p
+            exact = unpaired.permutation_p(a, b)
+            p_exact[place] = p_t[place] if exact is None else exact
+    return p_t, p_exact
 
 
 def t_test_p(differences: ArrayLike) -> float:
@@ -202,16 +234,6 @@ def equivalence_power(difference: float, sd: float, n: int, margin: float, alpha
     return max(0.0, below - _noncentral(critical, n, (difference + margin) * scale))
 
 
-def chance_a_better(a: ArrayLike, b: ArrayLike, goal: Goal = "max") -> float | None:
-    """P(a fresh run of a beats a fresh run of b): the share of all pairs (i, j) where it does, ties as half."""
-    first, second = _checked(a), np.sort(_checked(b))
-    if not len(first) or not len(second):
-        return None
-    below = np.searchsorted(second, first, "left") + np.searchsorted(second, first, "right")
-    above = float(below.sum()) / (2 * len(first) * len(second))
-    return above if goal == "max" else 1 - above
-
-
 def example_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> Interval | None:
     """Would another test set agree? With e_j = mean over runs of a[:, j] - b[:, j]: mean(e) ± z · sd(e) / sqrt(J).
 
@@ -225,13 +247,17 @@ def example_interval(a: ArrayLike, b: ArrayLike, confidence: float = 0.95) -> In
         )
     if a.shape[1] < 2:
         return None
-    each = _checked(a.mean(axis=0) - b.mean(axis=0))
+    each = checked(a.mean(axis=0) - b.mean(axis=0))
     half = float(ndtri((1 + confidence) / 2) * each.std(ddof=1)) / math.sqrt(len(each))
     return float(each.mean()) - half, float(each.mean()) + half
 
 
 def _compared(sample: Sample, p_values: Sequence[float], comparisons: int, margin: float, alpha: float) -> Compared:
-    a, b = _checked(sample.a), _checked(sample.b)
+    a, b = checked(sample.a), checked(sample.b)
+    if not sample.paired:
+        return unpaired.compared(
+            a, b, p_values, sample.goal, unpaired.Terms(comparisons=comparisons, margin=margin, alpha=alpha)
+        )
     n, least, better = len(a), least_seeds(comparisons, alpha), chance_a_better(a, b, sample.goal)
     few = (too_few_flag(n, least, comparisons),) if n < least else ()
     if n < 2:
@@ -262,10 +288,7 @@ def _compared(sample: Sample, p_values: Sequence[float], comparisons: int, margi
 
 def _simultaneous(differences: Scores, level: float, rejected: bool) -> Interval:
     """Bonferroni's interval, cut at 0 where only Holm's step rejects: it excludes 0 exactly when Holm's p <= alpha."""
-    low, high = _interval(differences, level)
-    if rejected:
-        return (max(low, 0.0), high) if low + high > 0 else (low, min(high, 0.0))
-    return (low, high) if low == high else (min(low, -math.ulp(0.0)), max(high, math.ulp(0.0)))  # in spite of rounding
+    return cut_at_zero(_interval(differences, level), rejected)
 
 
 def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: float, alpha: float) -> int | None:
@@ -273,12 +296,7 @@ def _seeds_needed(mean: float, sd: float, n: int, comparisons: int, margin: floa
         different = power(mean, sd, total, alpha / comparisons) >= POWER
         return different or equivalence_power(mean, sd, total, margin, alpha) >= POWER
 
-    totals = range(max(n + 1, least_seeds(comparisons, alpha)), MOST_SEEDS + 1)
-    below, end = 0, 1  # doubled until it is enough: mostly few more are needed
-    while end < len(totals) and not enough(totals[end - 1]):
-        below, end = end, 2 * end
-    found = bisect_left(totals, True, below, min(end, len(totals)), key=enough)
-    return totals[found] - n if found < len(totals) else None
+    return least_total(enough, n, least_seeds(comparisons, alpha))
 
 
 def _interval(values: Scores, level: float, fresh: int = 0) -> Interval:
@@ -296,13 +314,6 @@ def _quantile(n: int, level: float) -> float:
 def _mean_sd(values: Scores) -> Interval:
     mean = float(values[0] + (values - values[0]).mean())  # exact when all are equal, where a plain mean may round
     return mean, math.hypot(*(values - mean).tolist()) / math.sqrt(len(values) - 1)  # hypot does not underflow
-
-
-def _checked(values: ArrayLike) -> Scores:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or not np.all(np.abs(array) <= LARGEST):
-        raise ValueError(f"scores should be a list of finite numbers up to {LARGEST:g}; leave diverged runs out")
-    return array
 
 
 def _noncentral(t: float, n: int, shift: float) -> float:

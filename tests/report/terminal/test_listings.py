@@ -1,87 +1,17 @@
 from __future__ import annotations
 
 import io
-import json
-import re
-from dataclasses import replace
 
 import numpy as np
 from rich.console import Console
 
 from tiebreak.report.terminal import listings
 from tiebreak.tasks.reply import Answer, AttentionWeights, Reply
-from tiebreak.verdict.scores import compare_scores
-from tiebreak.verdict.statistics import Compared
-
-A: dict[int | str, float] = {0: 0.91, 1: 0.92, 2: 0.93, 3: 0.915, 4: 0.925, 5: 0.935, 6: 0.92}
-B = {seed: score - 0.1 + 0.001 * int(seed) for seed, score in A.items()}
 
 
 def screen() -> tuple[io.StringIO, Console]:
     file = io.StringIO()
     return file, Console(file=file, width=120, highlight=False)
-
-
-def printed(scores: dict[str, dict[int | str, float]], margin: float = 0.01) -> list[str]:
-    file, console = screen()
-    listings.print_compared(console, compare_scores(scores, margin=margin), margin)
-    return file.getvalue().splitlines()
-
-
-def test_a_decided_pair_is_told_with_its_evidence() -> None:
-    lines = printed({"pool": dict(A), "strided": dict(B)})
-    assert lines[0].startswith("pool vs strided: pool is better")
-    assert lines[1].startswith("  difference +0.097, 95 % interval +0.09")
-    assert lines[1].endswith("over 7 paired seeds")
-    assert re.search(r"pool beats .*strided.* >99 %", lines[2])
-    assert lines[3].startswith("margin 0.01")
-    assert len(lines) == 4
-
-
-def test_the_winner_may_be_the_second() -> None:
-    assert printed({"strided": dict(B), "pool": dict(A)})[0] == "strided vs pool: pool is better"
-
-
-def test_the_same_names_the_margin() -> None:
-    assert printed({"pool": dict(A), "strided": dict(B)}, margin=0.2)[0].endswith("the same within ±0.2")
-
-
-def test_an_undecided_pair_says_how_many_more_seeds_and_why() -> None:
-    lines = printed({"pool": {0: 0.9, 1: 0.8}, "strided": {0: 0.7, 1: 0.75, 2: 0.6}})
-    assert lines[0] == "pool vs strided: undecided"
-    assert any("more seeds would decide" in line for line in lines)
-    assert any(re.match("  note: 2 seeds .* 6 needed", line) for line in lines)
-    assert any(re.match("  note: .*1 of strided", line) for line in lines)
-
-
-def test_a_single_seed_has_a_difference_and_no_interval() -> None:
-    lines = printed({"pool": {0: 0.9}, "strided": {0: 0.7}})
-    assert lines[1] == "  difference +0.2, over 1 paired seed"
-
-
-def test_an_end_of_exactly_0_is_open_unless_both_are() -> None:
-    result = compare_scores({"pool": dict(A), "strided": dict(B)}, margin=0.01)[0][2]
-    for low, high, shown in (
-        (0.0, 0.2, "above 0 to +0.2"),
-        (-0.2, 0.0, "-0.2 to below 0"),
-        (0.0, 0.0, "0 to 0"),
-    ):
-        file, console = screen()
-        listings.print_compared(console, [("a", "b", replace(result, low=low, high=high))], 0.01)
-        assert f"95 % interval {shown}," in file.getvalue()
-
-
-def test_names_cannot_drive_the_terminal_or_the_markup() -> None:
-    lines = printed({"[red]po\x1b[31mol": dict(A), "stri\x07ded": dict(B)})
-    assert lines[0].startswith(r"[red]po\x1b[31mol vs stri\x07ded")
-    assert "\x1b" not in "".join(lines)
-
-
-def test_the_form_for_programs_has_every_field() -> None:
-    compared = compare_scores({"pool": dict(A), "strided": dict(B)}, margin=0.01)
-    (row,) = json.loads(listings.compared_json(compared))
-    assert row.keys() == {"a", "b", *Compared.__dataclass_fields__}
-    assert (row["a"], row["b"], row["verdict"], row["seeds"]) == ("pool", "strided", "a", 7)
 
 
 def test_data_sets_are_two_lines_each_and_paths_are_not_broken() -> None:

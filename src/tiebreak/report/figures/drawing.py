@@ -12,6 +12,7 @@ import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -80,6 +81,29 @@ def marker(index: int) -> str:
 def swatch(index: int) -> str:
     """The same marker as an SVG path in a box of 12 by 12."""
     return SWATCHES[_shape(index)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawn:
+    """A figure as it was drawn, before it became part of a page."""
+
+    name: str
+    label: str
+    figure: Figure
+
+
+_DRAWN: ContextVar[list[Drawn] | None] = ContextVar("drawn", default=None)
+
+
+@contextmanager
+def collected() -> Iterator[list[Drawn]]:
+    """Every figure that is drawn inside is also kept, so that it can be saved as a file."""
+    found: list[Drawn] = []
+    token = _DRAWN.set(found)
+    try:
+        yield found
+    finally:
+        _DRAWN.reset(token)
 
 
 @contextmanager
@@ -154,6 +178,8 @@ def letters_room(labels: Sequence[str]) -> int:
 
 def to_svg(figure: Figure, *, name: str, label: str) -> str:
     """The figure as an inline SVG called `name` (unique on the page), described to screen readers by `label`."""
+    if (every := _DRAWN.get()) is not None:
+        every.append(Drawn(name=name, label=printable(label), figure=figure))
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     drawn = ElementTree.fromstring(buffer.getvalue())

@@ -1,9 +1,8 @@
-"""Smaller outputs of the terminal: verdicts of `tiebreak compare`, answers of a network, data sets, a download."""
+"""Smaller outputs of the terminal: answers of a network, data sets, a download."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -12,57 +11,14 @@ from rich.text import Text
 
 from tiebreak.report import formatting
 from tiebreak.tasks.reply import AttentionWeights, Reply
-from tiebreak.text import number_of, printable, rounded
-from tiebreak.verdict.statistics import Compared
+from tiebreak.text import printable
 
 SHOWN_ANSWERS = 10
-MOST_STYLED = 200  # pairs: for more, wrapping lines and bold letters take most of the time
 SHADES = " ░▒▓█"
 ATTENTION_LEGEND = (
     "attention: a row for each letter of the answer, a column for each letter of the input; a darker cell is a larger "
     f"weight, in steps of {100 // len(SHADES)} % from '{SHADES[0]}' (below {100 // len(SHADES)} %) to '{SHADES[-1]}'"
 )
-WORDS = {"a": "{a} is better", "b": "{b} is better", "same": "the same within ±{margin:g}", "undecided": "undecided"}
-
-
-def compared_json(compared: Sequence[tuple[str, str, Compared]]) -> str:
-    """The verdicts of `tiebreak compare`, for programs."""
-    rows = (json.dumps({"a": a, "b": b, **vars(result)}) for a, b, result in compared)
-    return "[\n" + ",\n".join(rows) + "\n]"  # a pair a line
-
-
-def print_compared(console: Console, compared: Sequence[tuple[str, str, Compared]], margin: float) -> None:
-    """The verdicts of `tiebreak compare`, in words: one paragraph per pair."""
-
-    def write(text: Text) -> None:
-        if len(compared) <= MOST_STYLED:
-            console.print(text)
-        else:
-            console.out(printable(text.plain), highlight=False)
-
-    for first, second, result in compared:
-        a, b = printable(first), printable(second)
-        line = Text.assemble((f"{a} vs {b}: ", "bold"), WORDS[result.verdict].format(a=a, b=b, margin=margin))
-        write(line)
-        if result.difference is None:
-            continue
-        ends = (result.low, result.high)
-        interval = f", 95 % interval {formatting.open_interval(*ends, _four_digits)}" if result.low is not None else ""
-        seeds = number_of(result.seeds, "paired seed")
-        write(Text(f"  difference {_four_digits(result.difference)}{interval}, over {seeds}"))
-        if result.p is not None:
-            write(
-                Text(
-                    f"  p {formatting.p_value(result.p)}, adjusted {formatting.p_value(result.p_adjusted)}, "
-                    f"sign-flip {formatting.p_value(result.p_sign_flip)}; "
-                    f"a fresh run of {a} beats one of {b} with chance {formatting.chance(result.p_a_better)}"
-                )
-            )
-        if result.seeds_needed:
-            write(Text(f"  about {number_of(result.seeds_needed, 'more seed')} would decide"))
-        for flag in result.flags:
-            write(Text(f"  note: {flag}"))
-    write(Text(f"margin {margin:g}: a smaller difference does not matter (--margin)", style="dim"))
 
 
 def print_reply(console: Console, reply: Reply, who: str) -> None:
@@ -92,10 +48,6 @@ def _attention_map(attention: AttentionWeights) -> str:
 
 def _first_letter(name: str) -> str:
     return name[:1] if name[:1].isprintable() and name else " "
-
-
-def _four_digits(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{rounded(value, 4)}"
 
 
 def print_data(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:

@@ -1,0 +1,68 @@
+"""CSV files that Weights & Biases exports: its table of runs, or the values of a chart."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tiebreak.errors import TiebreakError
+from tiebreak.exchange.delimited import read_csv
+from tiebreak.exchange.run_table import Cell, Row, Table, from_runs
+
+RUN, STATE = "Name", "State"
+MARKS = {"State", "Runtime", "Created", "User", "Sweep", "Tags", "Notes", "ID", "Start Time", "Relative Time (Process)"}
+CHART = re.compile(r"(?P<run>.+) - (?P<metric>.+?)(?P<extreme>__MIN|__MAX)?")
+
+
+def is_export(columns: Sequence[str]) -> bool:
+    """Whether the header is one that W&B writes."""
+    runs = RUN in columns and bool(MARKS & set(columns))
+    return runs or (bool(columns) and columns[0] in ("Step", "_step") and bool(_chart_columns(columns)))
+
+
+def read_wandb(path: Path) -> Table:
+    """The runs of an export; those that crashed, failed, were killed or still run are left out, and a note says so."""
+    table = read_csv(path)
+    if RUN in table.columns:
+        return Table(where=path, columns=table.columns, rows=_finished(table), named=RUN, notes=table.notes)
+    if not _chart_columns(table.columns):
+        raise TiebreakError(
+            f"{path}, line 1: neither W&B's table of runs (a column {RUN}) nor a chart ('RUN - METRIC')"
+        )
+    return _chart(table)
+
+
+def _finished(table: Table) -> Iterator[Row]:
+    state = table.columns.index(STATE) if STATE in table.columns else None
+    others: Counter[str] = Counter()
+    for place, cells in table.rows:
+        found = "finished" if state is None else str(cells[state]).strip().lower()
+        if found in ("finished", ""):
+            yield place, cells
+        else:
+            others[found] += 1
+    if others:
+        counts = ", ".join(f"{many} {what}" for what, many in others.items())
+        table.notes.append(f"left out, as W&B says that they did not finish: {counts}")
+
+
+def _chart_columns(columns: Sequence[str]) -> dict[int, tuple[str, str]]:
+    """The columns of a chart: the run and the metric of each, without the smallest and largest values of a step."""
+    matches = {place: CHART.fullmatch(name) for place, name in enumerate(columns)}
+    return {
+        place: (found["run"], found["metric"]) for place, found in matches.items() if found and not found["extreme"]
+    }
+
+
+def _chart(table: Table) -> Table:
+    """The last value of every run of a chart."""
+    columns, last = _chart_columns(table.columns), dict[int, Cell]()
+    for _, cells in table.rows:
+        last.update({place: cells[place] for place in columns if str(cells[place]).strip()})
+    runs: dict[str, dict[str, Cell]] = {}
+    for place, (run, metric) in columns.items():
+        runs.setdefault(run, {})[metric] = last.get(place)
+    notes = ["the score of a run is the last value of its curve"]
+    return from_runs(table.where, list(runs.items()), [metric for _, metric in columns.values()], notes=notes)

@@ -1,0 +1,151 @@
+"""The verdict on a table of scores: the same object as that of a study, without what only a plan or records can say."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tiebreak.text import listed, number_of
+from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, Side, Verdict
+from tiebreak.verdict.scores import Pairing, Pairs, Scores, common_arms, compare_each_set, compare_sets
+from tiebreak.verdict.statistics import Compared, Goal
+
+MOST_NAMED = 3  # comparisons in one warning
+NO_SEEDS = "the table has no seeds, so runs are compared as unpaired"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableQuestion:
+    """What is asked of a table: its name, the score, which way is better, the margin, which pairs and how paired."""
+
+    name: str
+    metric: str = "score"
+    goal: Goal = "max"
+    margin: float
+    pairs: Pairs | None = None
+    pairing: Pairing = "auto"
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
+    """The verdict on scores by data set, arm and seed; one data set may be called "".
+
+    With several sets, the comparisons over sets are the primary ones. Holm counts them apart from those on each set.
+    """
+    common_arms(sets)
+    each = compare_each_set(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs, pairing=asked.pairing)
+    items = [_comparison(asked, (a, b), result, len(each), on=name, primary=len(sets) == 1)
+             for name, a, b, result in each]  # fmt: skip
+    flags = [(item, result.flags) for item, (_, _, _, result) in zip(items, each, strict=True)]
+    if len(sets) > 1:
+        over = compare_sets(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs)
+        more = [_comparison(asked, (a, b), result, len(over), on=f"{len(sets)} data sets") for a, b, result in over]
+        flags = [*((item, result.flags) for item, (_, _, result) in zip(more, over, strict=True)), *flags]
+        items = [*more, *items]
+    designs = [_arm(arm, name, scores[arm], asked.metric) for name, scores in sets.items() for arm in scores]
+    total = sum(item.seeds for item in designs)
+    primary = [item for item in items if item.primary]
+    return Verdict(
+        study=asked.name,
+        question=_question(primary, asked),
+        answer=answer(primary),
+        data=listed([name for name in sets if name]) or "given scores",
+        protocol="not known",
+        metric=Metric(name=asked.metric, goal=asked.goal, split=""),
+        margin=asked.margin,
+        seeds=max(item.seeds for item in designs),
+        planned=total,
+        finished=total,
+        designs=tuple(designs),
+        comparisons=tuple(items),
+        reported=(),
+        claims=(),
+        warnings=(*asked.notes, *_warnings(flags)),
+    )
+
+
+def _warnings(flags: Sequence[tuple[ComparisonResult, tuple[str, ...]]]) -> list[str]:
+    """Each flag with the comparisons that it is about; where they are many, how many."""
+    names: dict[str, list[str]] = {}
+    for item, own in flags:
+        for flag in own:
+            names.setdefault(flag, []).append(item.name)
+    return [
+        f"{listed(some) if len(some) <= MOST_NAMED else number_of(len(some), 'comparison')}: {flag}"
+        for flag, some in names.items()
+    ]
+
+
+def _question(primary: Sequence[ComparisonResult], asked: TableQuestion) -> str:
+    arms = dict.fromkeys(arm for item in primary for arm in (item.a, item.b))
+    over = f" over {number_of(primary[0].seeds, 'data set')}" if primary[0].test == "wilcoxon" else ""
+    if len(primary) == 1:
+        return f"Is {primary[0].a} better than {primary[0].b} in {asked.metric}{over}?"
+    baselines = {item.b for item in primary}
+    if len(baselines) == 1:
+        return f"Which of {len(arms) - 1} arms is better than {baselines.pop()} in {asked.metric}{over}?"
+    return f"Which of {len(arms)} arms is better in {asked.metric}{over}?"
+
+
+def answer(primary: Sequence[ComparisonResult], number: sentences.Number = sentences.four_decimals) -> str:
+    """The comparison in words; of several, how many were decided, and how."""
+    if len(primary) == 1:
+        text = sentences.sentence(primary[0], number=number)
+        more = primary[0].seeds_needed
+        return f"{text} About {number_of(more, 'more seed')} would decide." if more else text
+    counts = Counter(item.verdict for item in primary)
+    parts = [f"{item.a} is better than {item.b}" if item.verdict == "a" else f"{item.b} is better than {item.a}"
+             for item in primary if item.verdict in ("a", "b")]  # fmt: skip
+    shown = f": {'; '.join(parts[:8])}{f'; and {len(parts) - 8} more' if len(parts) > 8 else ''}" if parts else ""
+    different = counts["a"] + counts["b"]
+    rest = f"{counts['same']} the same within ±{primary[0].margin:g}, {counts['undecided']} undecided"
+    return f"Of {len(primary):,} comparisons, {different} found a better arm{shown}. Others: {rest}."
+
+
+def _comparison(
+    asked: TableQuestion, arms: tuple[str, str], result: Compared, many: int, *, on: str, primary: bool = True
+) -> ComparisonResult:
+    a, b = arms
+    over = result.test == "wilcoxon"
+    limits = ranges.range_of(asked.metric)
+    within = ranges.of_difference([limits], [limits])
+    item = ComparisonResult(
+        name=f"{a} vs {b}" + (f" {'over' if over else 'on'} {on}" if on else ""),
+        group=f"{'over' if over else 'on'} {on}" if on else f"{a} vs {b}",
+        kind="pair",
+        primary=primary or over,
+        a=a,
+        b=b,
+        sides=tuple(Side(arm=arm, setting={}, metric=asked.metric) for arm in arms),
+        metric=asked.metric,
+        margin=asked.margin,
+        difference=result.difference,
+        low=ranges.cut(result.low, within),
+        high=ranges.cut(result.high, within),
+        p=result.p,
+        p_adjusted=result.p_adjusted,
+        p_sign_flip=result.p_sign_flip,
+        p_permutation=result.p_permutation,
+        p_a_better=result.p_a_better,
+        verdict=result.verdict,
+        seeds=result.seeds,
+        seeds_needed=result.seeds_needed,
+        examples_low=None,
+        examples_high=None,
+        sentence="",
+        test=result.test,
+        runs=result.runs,
+    )
+    least = 0 if result.test == "welch" else statistics.least_seeds(many)
+    return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
+
+
+def _arm(arm: str, on: str, scores: Mapping[int | str, float], metric: str) -> ArmResult:
+    found = statistics.estimate(list(scores.values()))
+    low, high = (ranges.cut(end, ranges.range_of(metric)) for end in (found.low, found.high))
+    return ArmResult(
+        name=f"{arm} on {on}" if on else arm, design="", parameters=None, flops=None, setting={}, seeds=found.n,
+        failed=0, missing=0, mean=found.mean, sd=found.sd, low=low, high=high, train_seconds=None,
+    )  # fmt: skip

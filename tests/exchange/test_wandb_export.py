@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tiebreak.errors import TiebreakError
+from tiebreak.exchange.wandb_export import is_export, read_wandb
+
+
+def test_headers_of_exports_are_known() -> None:
+    assert is_export(["Name", "State", "lr"])
+    assert is_export(["Step", "vit-1 - acc", "vit-1 - acc__MIN"])
+    assert not is_export(["arm", "seed", "score"])
+    assert not is_export(["Name", "seed", "score"])
+    assert not is_export([])
+
+
+def test_a_curve_that_ended_early_gives_its_last_value(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text('"Step","a-1 - acc","b-1 - acc"\n"0","0.5","0.6"\n"1","","0.7"\n')
+    assert [cells for _, cells in read_wandb(path).rows] == [["a-1", "0.5"], ["b-1", "0.7"]]
+
+
+def test_what_is_no_export_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text("arm,seed\na,1\n")
+    with pytest.raises(TiebreakError, match="line 1: neither"):
+        read_wandb(path)
