@@ -32,11 +32,11 @@ def test_options_come_from_defaults_then_protocol_then_study_then_arm(tiny_study
         options={"test_images": "all"},
         arms=[POOL, {**STRIDED, "options": {"divisor": 255}}, {**SHUFFLED, "protocol": "audited"}],
     )
-    reported = {"divisor": 256, "test_images": "all", "shuffle_pixels": False}
+    reported = {"divisor": 256, "test_images": "all", "shuffle_pixels": False, "resize": 0}
     assert [task_options(study, arm) for arm in study.arms] == [
         reported,
         {**reported, "divisor": 255},
-        {"divisor": 255, "test_images": "all", "shuffle_pixels": True},
+        {"divisor": 255, "test_images": "all", "shuffle_pixels": True, "resize": 0},
     ]
 
 
@@ -71,7 +71,7 @@ def test_the_table_of_hyper_parameters_agrees_with_the_update_rules(kind: Any) -
         changing = optim.per_step(kind, rule, np.ones(4), 0)
         for step in range(4):
             now = {**rule, **{key: values[step] for key, values in changing.items()}}
-            gradient = torch.tensor([0.3, -0.5], dtype=torch.float64) * (step - 1.5) ** 3
+            gradient = torch.tensor([0.3, -0.5], dtype=torch.float64) * (1.0, 0.2, -0.4, 0.1)[step]
             param, slots = optim.update(kind, param, gradient, slots, now)
         return param
 

@@ -140,7 +140,6 @@ def test_a_study_trains_them_and_says_that_they_are_code(
     )
     assert [record.status for record in result.records.runs.values()] == ["done"] * 4
     assert any(isinstance(message, Note) and "code" in message.text for message in messages)
-    assert any("code" in warning for warning in result.verdict.warnings)
     assert result.plan.arm("mine").parameters == 784 * 6 + 6 + 12 + 6 * 2 + 2
     assert result.plan.arm("mine").flops == 2 * (784 * 6 + 6 * 2)
 
