@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study import parsing, registry, rules
@@ -18,6 +18,7 @@ from tiebreak.study.augment import Augment
 from tiebreak.study.base import Grid, Init, Margin, Name, Options, RunPrecision, Setting, Strict, setting_label
 from tiebreak.study.comparison_kinds import Agreement, BestSetting, Comparison, Interaction, Order, Pair, with_name
 from tiebreak.study.optimiser import Optimiser, Schedule
+from tiebreak.study.program_keys import OWN, PROGRAM, Command, Program
 from tiebreak.study.published import Claim, Reported
 from tiebreak.study.registry import Scalar
 
@@ -93,6 +94,30 @@ class Arm(Strict):
     epochs_times: Annotated[int, Field(ge=1, le=1_000)] = Field(
         default=1, description="multiplies the epochs of the budget for this arm", examples=[2]
     )
+    with_values: Options = Field(
+        default={},
+        alias="with",
+        description="of a program: values for the placeholders of its command",
+        examples=[{"arch": "resnet"}],
+    )
+    command: Command | None = Field(
+        default=None,
+        description="of a program: the arm's own command, instead of the study's",
+        examples=[["{python}", "other.py", "{seed}", "{out}"]],
+    )
+    function: str | None = Field(
+        default=None,
+        description="of a program: the arm's own function, instead of the study's",
+        examples=["my_module:train"],
+    )
+
+    @model_serializer(mode="wrap")
+    def _with_key(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """`with` is a word of Python: the key has another name in the code. Only programs have it."""
+        content: dict[str, Any] = handler(self)
+        if values := content.pop("with_values", None):
+            content["with"] = values
+        return content
 
 
 class Budget(Strict):
@@ -230,6 +255,9 @@ class Study(Strict):
         default=(), strict=False, description="figures published for single runs, shown beside our runs"
     )
     quick: Quick = Field(default=Quick(), description="what `--quick` changes")
+    program: Program | None = Field(
+        default=None, description='your own training program, with `task = "program"`; see own-program.md'
+    )
 
     @classmethod
     def load(cls, name: str) -> Study:
@@ -250,7 +278,7 @@ class Study(Strict):
             "protocol": data.get("protocol", "audited"),
             "epochs": budget.get("epochs") if isinstance(budget, dict) else None,
         }
-        filled = dict(data)
+        filled = _program_defaults(data) if PROGRAM in (data.get("task"), *data) else dict(data)
         for key in ("claims", "reported"):
             if isinstance(data.get(key), list):
                 filled[key] = [{**own, **item} if isinstance(item, dict) else item for item in data[key]]
@@ -286,7 +314,12 @@ class Study(Strict):
 
     def goal(self, metric: str | None = None) -> registry.Goal:
         """Whether a higher (`max`) or a lower (`min`) metric is better."""
-        return registry.TASKS[self.task].metrics[metric or self.metric].goal
+        return self.entry.metrics[metric or self.metric].goal
+
+    @property
+    def entry(self) -> registry.TaskEntry:
+        """What is known of the study's task: the registry's entry, or that of the user's program."""
+        return registry.TASKS[self.task] if self.program is None else self.program.entry(self.metric)
 
     def optimiser_of(self, arm: Arm) -> Optimiser:
         """The optimiser that the arm is trained with."""
@@ -328,7 +361,9 @@ class Study(Strict):
         A protocol that does not apply to the new data is replaced by `audited`.
         """
         budget = {**self.budget.model_dump(), **({"epochs": epochs} if epochs is not None else {})}
-        made_for = registry.TASKS[self.task].protocols[self.protocol].data
+        if self.program is not None and (data is not None or epochs is not None):
+            raise TiebreakError(f"{'--data' if data is not None else '--epochs'}: not for a program, which has its own")
+        made_for = self.entry.protocols[self.protocol].data
         if data is not None and registry.is_path(data) and Path(data).expanduser().exists():
             data = str(Path(data).expanduser().resolve())  # the study may be read again from another folder
         protocol = "audited" if data is not None and made_for and data not in made_for else self.protocol
@@ -374,3 +409,12 @@ def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar], grid: Grid | None
     design = registry.DESIGNS.get(arm["design"])
     known = {name: value for name, value in build.items() if design is not None and name in design.options}
     return {**arm, "build": {**arm["build"], **known}, **({"grid": grid} if grid is not None else {})}
+
+
+def _program_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A study of a program with what it does not write: data, protocol and budget are the program's own."""
+    filled = {"data": OWN, "protocol": OWN, "budget": {"epochs": 1, "batch": 1}, **data}
+    if isinstance(data.get("arms"), list):
+        named = [arm if isinstance(arm, dict) else {} for arm in data["arms"]]
+        filled["arms"] = [{"design": str(arm.get("name")), **arm} for arm in named]
+    return filled
