@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiebreak import files
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
-from tiebreak.errors import TiebreakError, nearest
+from tiebreak.errors import TiebreakError
 from tiebreak.study.program_keys import Program
 from tiebreak.text import listed, printable
 
@@ -61,7 +61,7 @@ def read_scores_file(out: Path, program: Program, metrics: tuple[str, ...], *, n
         for metric in needed:
             if metric not in getattr(scores, split):
                 there = getattr(scores, split) or content.keys() - set(SPLITS)
-                hint = f"it has {listed([printable(name) for name in there])}; {nearest(metric, map(str, there))}"
+                hint = f"it has {listed([printable(name) for name in there])}"
                 why = "" if split == "test" else ", which chooses between the settings of the grid"
                 raise MissingMetricError(
                     f"{path}: no {split}.{metric}{why} ({hint if there else f'no {split} scores'})"
