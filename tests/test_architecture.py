@@ -49,9 +49,14 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "report": ("study", "plan.runs", "results", "verdict", "tasks.reply"),
     "exchange": ("study", "plan.runs", "results", "verdict", "report"),
     "theory": ("catalog", "cost", "layers", "models.design", "report", "verdict"),
+    "program.calls": (),
+    "program.function_call": (),
+    "program.supervisor": (),
+    "program": ("study", "plan", "results", "data.npz", "drive"),
     "cli.progress": ("drive.messages", "results", "report"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),
-    "api": ("study", "plan", "drive", "results", "verdict", "report", "study_result", "cli.progress"),
+    "api": ("study", "plan", "drive", "program", "results", "verdict", "report", "study_result", "cli.progress"),
+    "own_functions": ("api", "study", "plan.runs", "program", "drive", "cli.progress", "report"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
 REGISTRY = (
@@ -77,6 +82,7 @@ WITHOUT_TORCH = (
     "plan.planner",
     "plan.predict",
     "plan.runs",
+    "program.program_driver",
     "report.figures.cost_plot",
     "report.figures.main_figures",
     "report.page.document",

@@ -13,6 +13,9 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
 from tiebreak.plan.retraining import explain_retraining
 from tiebreak.plan.runs import PLAN_FILE, Plan
+from tiebreak.program.calls import Calls
+from tiebreak.program.consent import commands
+from tiebreak.program.program_driver import check_start, open_program_driver
 from tiebreak.report.page import document
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
@@ -32,6 +35,7 @@ from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Study
 from tiebreak.study_result import Result
 from tiebreak.system import collector_paused
@@ -67,11 +71,14 @@ def run(
     quick: bool = False,
     machine: Machine | None = None,
     listen: Listener | None = None,
+    allow_program: bool = False,
+    calls: Calls | None = None,
 ) -> Result:
     """Train what is missing in the folder `out` and answer the study's question.
 
     `study` may be the name of a built-in study or the path of a study file. `quick` runs its small version.
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
+    `allow_program` lets the command of a study with `task = "program"` run; `calls` are functions for it (`compare`).
     """
     study = Study.load(study) if isinstance(study, str) else study
     study = study.quickened() if quick else study
@@ -79,11 +86,17 @@ def run(
         from tiebreak.report.terminal.safe_console import SafeConsole
 
         with ProgressListener(SafeConsole()) as progress:
-            return run(study, out, machine=machine, listen=progress.on_message)
+            return run(
+                study, out, machine=machine, listen=progress.on_message, allow_program=allow_program, calls=calls
+            )
     folder, machine = Path(out), machine or Machine()
+    if study.task == PROGRAM:
+        check_start(study, machine, allow=allow_program or calls is not None)
     require_device(machine.device)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     with locked(folder, lambda text: listen(Note(text=text))):
+        for line in commands(study) if study.task == PROGRAM else ():
+            listen(Note(text=f"running {line}: your own code, with all your rights"))
         if study.designs_from is not None:
             listen(Note(text=designs_are_code(study.designs_from)))
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
@@ -102,9 +115,13 @@ def run(
             listen(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
             listen(Note(text=f"{folder}: {again}"))
-        with open_driver(plan, folder, machine, listen) as driver:
-            driver.train()
-            driver.make_exhibits(study)
+        if study.task == PROGRAM:
+            with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
+                programs.train()
+        else:
+            with open_driver(plan, folder, machine, listen) as driver:
+                driver.train()
+                driver.make_exhibits(study)
         return conclude(folder)
 
 

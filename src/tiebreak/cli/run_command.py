@@ -72,6 +72,10 @@ def _study(
     if Path(name).name == STUDY_FILE:
         require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
+    if study.program is not None:
+        from tiebreak.plan.program_plan import require_program
+
+        require_program(study, name)
     study = study.quickened() if quick else study
     return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(grid_values, grid or ())))
 
@@ -100,7 +104,8 @@ def plan(
         print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
     summaries.print_plan(console, chosen, planned)  # what takes no time first
-    show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
+    if chosen.program is None:
+        show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
 
 def run(
@@ -131,6 +136,10 @@ def run(
             "faster for networks with large products."
         ),
     ] = Precision.float32,
+    allow_program: Annotated[
+        bool,
+        typer.Option("--allow-program", help="Run the study's own program, with your rights, without a question."),
+    ] = False,
 ) -> None:
     """Train the runs that are missing, decide, and write the report.
 
@@ -139,6 +148,7 @@ def run(
     report.html.
     """
     from tiebreak import api
+    from tiebreak.cli.ask import asked
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.drive.runner import Machine
     from tiebreak.report.terminal import summaries
@@ -149,9 +159,10 @@ def run(
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
     )
+    allowed = allow_program or (chosen.program is not None and asked(chosen))
     try:
         with ProgressListener(console) as progress:
-            result = api.run(chosen, folder, machine=machine, listen=progress.on_message)
+            result = api.run(chosen, folder, machine=machine, listen=progress.on_message, allow_program=allowed)
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # after the ^C of the terminal
         print_error("stopped; the same command continues where it was")

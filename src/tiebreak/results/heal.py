@@ -25,6 +25,7 @@ from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.store_header import repair_header
 from tiebreak.results.store_limits import check_store_files, refuse_programs
 from tiebreak.results.write_log import log_problem
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.text import number_of
 
 DAMAGED = "damaged"
@@ -87,7 +88,7 @@ def drop_without_checkpoint(folder: Path, planned: Mapping[str, Run]) -> list[st
         return [
             _drop(store, run, f"{planned[run.identity].label}: its checkpoint of epoch {run.epoch} is gone")
             for run in without_checkpoint(store, store.records().runs)
-            if run.identity in planned
+            if run.identity in planned and planned[run.identity].task != PROGRAM  # a program keeps its own states
         ]
 
 

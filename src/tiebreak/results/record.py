@@ -12,6 +12,7 @@ Status = Literal["done", "diverged", "failed"]
 Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
 EVALUATED_EPOCH = "evaluated_epoch"  # of a run's provenance, with early stopping
+PROGRAM_RUNS = "program-runs"  # the folder of the runs of a program, in the results folder
 SHOWN_EXAMPLES = "shown-examples"  # the exhibit that says which test examples a run's exhibits were made for
 
 
@@ -35,6 +36,7 @@ class RunRecord:
     epoch: int
     reason: str = ""
     provenance: Mapping[str, str] = field(default_factory=dict)
+    output: str = ""  # the last lines that a program wrote before it failed
 
     @property
     def evaluated_epoch(self) -> int:

@@ -42,6 +42,7 @@ class _Run(_Content):
     epoch: Count
     reason: str
     provenance: dict[str, str]
+    output: str = ""
 
 
 class _Final(_Content):

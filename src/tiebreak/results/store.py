@@ -127,6 +127,13 @@ class Store:
         row = (record.trajectory, record.epoch, content, sha256)
         self._connection.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?, ?, ?)", row)
 
+    def replace_epochs(self, records: Sequence[EpochRecord]) -> None:
+        """Store all epochs of a program's run; those of an earlier attempt are removed."""
+        for trajectory in {record.trajectory for record in records}:
+            self._connection.execute("DELETE FROM epochs WHERE trajectory = ?", (trajectory,))
+        for record in records:
+            self.add_epoch(record)
+
     def add_checkpoint(self, record: CheckpointRecord) -> None:
         """Store where a checkpoint is."""
         row = (record.identity, record.trajectory, record.epoch, record.file, record.sha256)
@@ -142,7 +149,8 @@ class Store:
         if record.status == "failed" and self._has_result(record.identity):
             return
         fields = ("status", "epoch", "reason", "provenance")
-        content = json.dumps({name: getattr(record, name) for name in fields})
+        output = {"output": record.output} if record.output else {}  # only of a program that failed
+        content = json.dumps({name: getattr(record, name) for name in fields} | output)
         row = (record.identity, record.trajectory, content, row_hash(record.identity, record.trajectory, content))
         self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", row)
 

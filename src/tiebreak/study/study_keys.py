@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tiebreak.study.program_keys import Program
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study
 
@@ -103,7 +104,8 @@ def _inner(field: FieldInfo, in_list: bool) -> tuple[list[type[BaseModel]], bool
     if get_origin(annotation) is tuple:
         models = _models(get_args(annotation)[0])
         return (models, True) if models else None
-    if in_list or type(None) in get_args(annotation):  # written inline, such as the optimiser of an arm
+    optional = type(None) in get_args(annotation) and Program not in get_args(annotation)
+    if in_list or optional:  # written inline, such as the optimiser of an arm
         return None
     models = _models(annotation)
     return (models, False) if models else None
@@ -122,7 +124,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 def _key(model: type[BaseModel], table: str, name: str, field: FieldInfo) -> Key:
     required = field.is_required()
     return Key(
-        name=name,
+        name=field.alias or name,
         type=", ".join([_words(field.annotation), *_bounds(field.metadata)]),
         required=required,
         default=None if required else field.get_default(call_default_factory=True),

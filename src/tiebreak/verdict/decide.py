@@ -28,6 +28,7 @@ from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
 from tiebreak.verdict.percentile import percentile
+from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
 
 
@@ -41,12 +42,6 @@ class Question:
     metric: str
     sides: tuple[Side, ...]
 
-    @property
-    def range(self) -> ranges.Range:
-        """The values that the difference can take."""
-        first, second = paired_ranges(self.sides)
-        return ranges.of_difference([first], [second])
-
 
 def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     """The answer that the records give, complete or not."""
@@ -55,7 +50,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     samples = [_sample(tally, question) for question in questions]
     compared = statistics.compare(samples, margin=study.margin)
     comparisons = tuple(
-        _comparison(tally, question, _possible(result, question.range), statistics.least_seeds(len(questions)))
+        _comparison(tally, question, _possible(tally, question, result), statistics.least_seeds(len(questions)))
         for question, result in zip(questions, compared, strict=True)
     )
     designs = tuple(_arm(tally, arm.name) for arm in study.arms)
@@ -84,7 +79,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
-        warnings=(*plan.warnings, *_failures(tally, designs), *flags, *_damage(records)),
+        warnings=(*plan.warnings, *program_warnings(tally), *_failures(tally, designs), *flags, *_damage(records)),
     )
 
 
@@ -133,7 +128,10 @@ def _sample(tally: Tally, question: Question) -> statistics.Sample:
     return statistics.Sample(a=a, b=b, goal=goal, margin=margin)
 
 
-def _possible(result: statistics.Compared, within: ranges.Range) -> statistics.Compared:
+def _possible(tally: Tally, question: Question, result: statistics.Compared) -> statistics.Compared:
+    """The interval, cut to the values that the difference can take."""
+    first, second = paired_ranges(question.sides, tally.study.task)
+    within = ranges.of_difference([first], [second])
     return replace(result, low=ranges.cut(result.low, within), high=ranges.cut(result.high, within))
 
 
@@ -205,6 +203,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
     scores = arm_scores(tally, name, setting, tally.study.metric)
     unusable = len(tally.scores(name, setting, tally.study.metric)) - len(scores)
     estimate = statistics.estimate(list(scores.values()))
+    within = ranges.range_of(tally.study.metric, tally.study.task)
     missing = sum(tally.status(name, setting, seed) == "missing" for seed in range(tally.study.seeds))
     return ArmResult(
         name=name,
@@ -217,8 +216,8 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         missing=missing,
         mean=estimate.mean,
         sd=estimate.sd,
-        low=ranges.cut(estimate.low, ranges.range_of(tally.study.metric)),
-        high=ranges.cut(estimate.high, ranges.range_of(tally.study.metric)),
+        low=ranges.cut(estimate.low, within),
+        high=ranges.cut(estimate.high, within),
         train_seconds=tally.train_seconds(name, setting),
         at_edge=edges(tally, name),
         differences=planned.differences,

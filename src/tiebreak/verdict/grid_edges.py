@@ -46,18 +46,22 @@ def next_value(name: str, values: Sequence[float], *, largest: bool) -> float | 
     >>> next_value("lr", [0.001, 0.01, 0.1], largest=True), next_value("dropout", [0.2, 0.7], largest=True)
     (0.3, 0.85)
     """
-    hyper = registry.HYPERS[name]
+    low, high = 0.0, math.inf  # of a program's own hyper-parameter nothing is known
+    if name in registry.HYPERS:
+        low, high = registry.HYPERS[name].low, registry.HYPERS[name].high
     end, before = (values[-1], values[-2]) if largest else (values[0], values[1])
-    if end >= hyper.high or end <= hyper.low:
+    if end >= high or end <= low:
         return None
     if name in SHARES:
         beyond = (1 + end) / 2 if largest else end / 2
     else:
         ratio = max(end, before) / min(end, before) if before > 0 else LARGEST_STEP
         beyond = end * min(ratio, LARGEST_STEP) if largest else end / min(ratio, LARGEST_STEP)
+    if name not in registry.HYPERS and all(isinstance(value, int) for value in values):
+        return round(beyond) if round(beyond) != end else None
     for digits in (1, 2, 3, 6):  # as short as it can be without falling back on the end
         short = float(f"{beyond:.{digits}g}")
-        if abs(short - beyond) < 0.2 * abs(beyond - end) and hyper.low <= short <= hyper.high:
+        if abs(short - beyond) < 0.2 * abs(beyond - end) and low <= short <= high:
             return short
     return None
 

@@ -25,7 +25,7 @@ def data_rows(data: DataSummary) -> list[tuple[str, str]]:
     return [
         ("data", f"{data.name}{', synthetic speech' if data.synthetic else ''}"),
         ("examples", sizes or "unknown"),
-        ("checksum", f"{data.checksum} ({official[data.official]})"),
+        ("checksum", f"{data.checksum} ({official[data.official]})" if data.checksum else "not known to Tiebreak"),
         ("licence", data.licence or "unknown"),
         ("citation", data.citation or "none given"),
     ]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tiebreak.plan.runs import Difference, Plan
 from tiebreak.report import claim_text, formatting
 from tiebreak.study import registry
+from tiebreak.study.command_template import value_text
+from tiebreak.study.program_rules import program_line
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import statistics
@@ -107,9 +109,16 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
 
 def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:
     """What every arm is: the first in words, every other by exactly what makes it different from the first."""
+    if study.program is not None:
+        return [(arm.name, _program_arm(study, arm)) for arm in study.arms]
     first, *others = study.arms
     known = {arm.name: arm.differences for arm in plan.arms}
     return [(first.name, _first_arm(study, first)), *((arm.name, _other_arm(study, arm, known)) for arm in others)]
+
+
+def _program_arm(study: Study, arm: Arm) -> str:
+    values = [f"{key}={value_text(value)}" for key, value in arm.with_values.items()]
+    return "; ".join([program_line(study, arm), *values])
 
 
 def _first_arm(study: Study, arm: Arm) -> str:
@@ -137,7 +146,7 @@ def _design_line(arm: Arm) -> str:
 
 def _with_meaning(study: Study, each: Difference) -> str:
     """A difference with what the option means, where the task says so."""
-    task = registry.TASKS[study.task]
+    task = study.entry
     option = {"options": task.options, "evaluation": task.evaluation}.get(each.kind, {}).get(each.name)
     return f"{each.text} ({option.line})" if option is not None else each.text
 

@@ -97,7 +97,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "version": tiebreak_version(),
         "verdict": verdict,
         "answer": comparisons.answer(verdict, number),
-        "meaning": meaning(primary),
+        "meaning": meaning(primary, countable=evidence.study.program is None),
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],
         "badge": formatting.headline(primary),
@@ -185,16 +185,23 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     shown = [result for result in verdict.designs if result.name in evidence.primary_arms()]
     sizes = {result.parameters for result in shown}
     least = min((item.seeds for item in primary), default=0)
+    sizes_known = sizes != {None}
     if len(sizes) == 1:
         size, remark = formatting.count(sizes.pop()), f"each of {', '.join(result.name for result in shown)}"
     else:
         size = " / ".join(formatting.count(result.parameters) for result in shown)
         remark = " / ".join(result.name for result in shown)
     return [
-        ("Seeds", f"{least} of {evidence.study.seeds}", "paired: same data order and random streams on both sides"),
+        ("Seeds", f"{least} of {evidence.study.seeds}", _pairing(evidence)),
         ("Training time", formatting.duration(evidence.train_seconds()), _finished(evidence)),
-        ("Parameters", size, remark),
+        *([("Parameters", size, remark)] if sizes_known else []),
     ]
+
+
+def _pairing(evidence: Evidence) -> str:
+    if evidence.study.program is not None:
+        return "paired: both sides were given the same seed"
+    return "paired: same data order and random streams on both sides"
 
 
 def _finished(evidence: Evidence) -> str:

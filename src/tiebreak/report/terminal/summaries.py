@@ -119,15 +119,18 @@ def print_plan(console: Console, study: Study, plan: Plan) -> None:
     """What would be trained, in what the arms differ and what is equal."""
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
-    _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
+    if study.program is None:
+        _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
     counts = sorted({len(study.settings(arm)) for arm in study.arms})
     settings = number_of(counts[0], "setting") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} settings"
     _say(console, f"{settings} x {number_of(study.seeds, 'seed')} for each arm, {len(plan.runs)} runs in all")
     console.print()
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     table.add_column("arm", overflow="fold")
-    table.add_column("design", overflow="fold")
-    for name in ("runs", "epochs", "parameters", "work"):
+    network = study.program is None  # of a program, only the number of runs is known
+    if network:
+        table.add_column("design", overflow="fold")
+    for name in ("runs", "epochs", "parameters", "work") if network else ("runs",):
         table.add_column(name, justify="right", no_wrap=True)
     counted: dict[str, str] = {}  # identity -> the first arm that has the run
     for arm in plan.arms:
@@ -137,13 +140,15 @@ def print_plan(console: Console, study: Study, plan: Plan) -> None:
         epochs = max((plan.runs[identity].epochs for identity in arm.runs.values()), default=0)
         runs = str(len(own)) if own or not shared else f"of {listed(sorted(shared))}"
         cells = (arm.design, runs, str(epochs), formatting.count(arm.parameters), formatting.flops(arm.flops))
-        table.add_row(Text(arm.name, style="bold"), *(Text(printable(cell)) for cell in cells))
+        table.add_row(
+            Text(arm.name, style="bold"), *(Text(printable(cell)) for cell in (cells if network else (runs,)))
+        )
     console.print(table)
     _print_differences(console, plan.arms)
     console.print()
     for term in plan.terms:
-        equal, style = ("equal", "") if term.equal else ("NOT equal", "yellow")
-        _say(console, f"{equal}: {term.name}: {term.value}", style)
+        state, style = (term.state, "") if term.equal else (term.state.replace("not", "NOT"), "yellow")
+        _say(console, f"{state}: {term.name}: {term.value}", style)
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
 
