@@ -25,6 +25,7 @@ from tiebreak.study.schema import (
 )
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.cost_words import cost_sentence
 from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
 from tiebreak.verdict.percentile import percentile
@@ -79,6 +80,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
+        cost=cost_sentence(comparisons, designs),
         warnings=(*plan.warnings, *program_warnings(tally), *_failures(tally, designs), *flags, *_damage(records)),
     )
 
@@ -219,6 +221,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         low=ranges.cut(estimate.low, within),
         high=ranges.cut(estimate.high, within),
         train_seconds=tally.train_seconds(name, setting),
+        step_ms=tally.step_ms(name, setting),
         at_edge=edges(tally, name),
         differences=planned.differences,
     )

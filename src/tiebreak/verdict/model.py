@@ -50,7 +50,8 @@ class ArmResult(Strict):
     sd: float | None
     low: float | None
     high: float | None
-    train_seconds: float | None  # mean per run
+    train_seconds: float | None  # mean per run; a share of the time where runs were trained together
+    step_ms: float | None = None  # a training step of one run, timed alone; None: not timed
     at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
     differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first arm; None: unknown
 
@@ -156,6 +157,7 @@ class Verdict(Strict):
     reported: tuple[ReportedResult, ...]
     claims: tuple[ClaimResult, ...]
     warnings: tuple[str, ...]
+    cost: str = ""  # of the primary comparison's arms, in words
 
     model_config = ConfigDict(strict=False)
 
