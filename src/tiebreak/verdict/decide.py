@@ -27,6 +27,7 @@ from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
+from tiebreak.verdict.percentile import percentile
 from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
 
@@ -260,6 +261,8 @@ def _reported(tally: Tally, item: Reported) -> ReportedResult:
         high=high,
         inside=interval[0] <= item.value <= interval[1] if interval else None,
         seeds=len(scores),
+        percentile=percentile(scores, item.value),
+        below=sum(score < item.value for score in scores),
     )
 
 

@@ -110,7 +110,10 @@ class ComparisonResult(Strict):
 
 
 class ReportedResult(Strict):
-    """A published figure against our distribution of single runs (95 % prediction interval over seeds)."""
+    """A published figure against our distribution of single runs (95 % prediction interval over seeds).
+
+    `percentile` is the chance in per cent that a fresh run scores below the figure; `below` counts the runs that did.
+    """
 
     source: str
     what: str
@@ -120,6 +123,8 @@ class ReportedResult(Strict):
     high: float | None
     inside: bool | None
     seeds: int
+    percentile: float | None = None  # also None where an older version wrote the verdict
+    below: int | None = None
 
 
 class ClaimResult(Strict):
