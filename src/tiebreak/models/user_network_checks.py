@@ -181,8 +181,8 @@ def _tensors(network: nn.Module) -> dict[str, Tensor]:
 @contextmanager
 def unchanged_tensors(network: nn.Module) -> Iterator[None]:
     """Refuse a first call that sets parameters or buffers from its input, which is zeros. New ones are fine."""
-    lazy = nn.parameter.UninitializedTensorMixin
-    before = {name: each.detach().clone() for name, each in _tensors(network).items() if not isinstance(each, lazy)}
+    made = {name: each for name, each in _tensors(network).items() if not nn.parameter.is_lazy(each)}
+    before = {name: each.detach().clone() for name, each in made.items()}
     yield
     after = _tensors(network)
     if changed := next((name for name in before if name in after and not same(before[name], after[name])), ""):
