@@ -272,8 +272,6 @@ NET = "class Net:\n    width = WIDTH\n\nDESIGNS = {'one': Net}\n"
     ("top", "helper"),
     [
         pytest.param("try:\n    from blocks import WIDTH\nexcept OSError:\n    from other import WIDTH\n", "blocks"),
-            "try:\n    from blocks import WIDTH\nexcept ImportError:\n    from other import WIDTH\n", "blocks"
-        ),
         pytest.param("if SLOW:\n    from other import WIDTH\nelse:\n    from blocks import WIDTH\n", "other"),
         pytest.param("import blocks\nWIDTH = 1\n", "blocks"),  # it may register something, or change a setting
         pytest.param("from parts.inner import WIDTH\n", "parts/__init__"),
