@@ -533,9 +533,9 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin seeds planned finished warnings",
+        "": "answer protocol margin seeds planned finished warnings cost",
         "metric": "",
-        "designs": "design missing at_edge differences",
+        "designs": "design missing at_edge differences step_ms",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence "
         "test runs p_permutation",
         "reported": "seeds percentile below",

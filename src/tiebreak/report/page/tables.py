@@ -12,7 +12,7 @@ from tiebreak.study import registry
 from tiebreak.study.command_template import value_text
 from tiebreak.study.program_rules import program_line
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
-from tiebreak.text import listed, number_of
+from tiebreak.text import listed, number_of, rounded
 from tiebreak.verdict import statistics
 from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
 from tiebreak.verdict.sentences import Number, claim_reason
@@ -37,6 +37,7 @@ class ArmRow:
     parameters: str
     flops: str
     seconds: str
+    step: str  # a training step, timed alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +105,7 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         parameters=formatting.count(item.parameters),
         flops=formatting.flops(item.flops),
         seconds=formatting.duration(item.train_seconds),
+        step="not timed" if item.step_ms is None else f"{rounded(item.step_ms)} ms",
     )
 
 
