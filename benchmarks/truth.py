@@ -1,11 +1,12 @@
-"""What `--until-decided` promises, simulated: 10,000 studies a cell, whose true difference is known.
+"""What verdicts promise, simulated on studies whose true difference is known: `make truth`.
 
-    python benchmarks/truth.py [--studies 10000] [--out benchmarks/results/truth.json]
+    python benchmarks/truth.py [--studies 100000] [--out benchmarks/results]
 
-Each study has paired differences of spread 1 (normal, Student's t with 3 degrees of freedom, difference of two exponential
-scores), is looked at as `verdict.sequential` says, and stops at the first verdict. Beside it run two other ways on the same
-differences: the same looks with alpha divided by Bonferroni over the looks, and an anytime-valid test (the e-process of the
-t-test with a normal prior on the standardised difference; Lai 1976, Wang and Ramdas 2024), looked at after the same seeds.
+Each study has paired differences of spread 1 (normal, Student's t with 3 degrees of freedom, difference of two
+exponential scores), is looked at as `verdict.sequential` says, and stops at the first verdict. Beside it run two other
+ways on the same differences: the same looks with alpha divided evenly over them (Bonferroni), and an anytime-valid test
+(the e-process of the t-test with a normal prior on the standardised difference; Lai 1976, Wang and Ramdas 2024). The
+advice to add seeds, followed again and again, and skewed differences (`lopsided.py`) are simulated too.
 """
 
 from __future__ import annotations
@@ -18,23 +19,29 @@ import time
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.special import nctdtr, stdtrit
 
+import lopsided
 from tiebreak.verdict import sequential
 
 Array = NDArray[np.float64]
+Cell = dict[str, Any]
 ALPHA, LEAST = 0.05, 6
 CAPS = (20, 60, 100)
 MARGINS = (0.1, 0.25, 0.5, 1.0)  # in standard deviations of the difference
 DIFFERENCES = (0.2, 0.35, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0)
+EXTENSIONS = ((10, 20), (10, 34), (10, 20, 40), (10, 20, 40, 80, 160), (6, 12, 24, 48))
 SHAPES: dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]] = {
     "normal": lambda stream, size: stream.standard_normal(size),
     "t3": lambda stream, size: stream.standard_t(3, size) / math.sqrt(3),
-    "exponential": lambda stream, size: (stream.exponential(size=size) - stream.exponential(size=size)) / math.sqrt(2),
+    "exponential difference": lambda stream, size: (
+        (stream.exponential(size=size) - stream.exponential(size=size)) / math.sqrt(2)
+    ),
 }
 
 
@@ -57,7 +64,13 @@ def bonferroni(looks: tuple[int, ...], cap: int) -> tuple[Array, Array]:
 
 def anytime(looks: tuple[int, ...], cap: int) -> tuple[Array, Array]:
     """Quantiles at which the t-test's e-process reaches 1 / alpha; the prior's variance is 1."""
-    return tuple(np.array([_e_quantile(n, 1 / level) for n in looks]) for level in (ALPHA, 2 * ALPHA))  # type: ignore[return-value]
+    apart, alike = (np.array([_e_quantile(n, 1 / level) for n in looks]) for level in (ALPHA, 2 * ALPHA))
+    return apart, alike
+
+
+def naive(looks: tuple[int, ...], cap: int) -> tuple[Array, Array]:
+    """As if each look were the only one."""
+    return critical([ALPHA] * len(looks), looks), critical([2 * ALPHA] * len(looks), looks)
 
 
 def _e_quantile(n: int, target: float) -> float:
@@ -75,29 +88,37 @@ def _e_quantile(n: int, target: float) -> float:
 METHODS = {"spending": spending, "bonferroni": bonferroni, "anytime": anytime}
 
 
-def simulate(
-    differences: Array, truth: float, margin: float, looks: tuple[int, ...], quantiles: tuple[Array, Array]
-) -> dict[str, float]:
-    """What happened in the studies [studies, seeds]."""
-    n = np.array(looks)
-    sums, squares = np.cumsum(differences, 1)[:, n - 1], np.cumsum(differences**2, 1)[:, n - 1]
-    mean = sums / n
-    se = np.sqrt(np.maximum(squares - n * mean**2, 0) / (n - 1) / n)
-    apart, alike = quantiles
-    different = np.abs(mean) > apart * se
-    same = np.abs(mean) + alike * se < margin
-    decided = different | same
-    stop = np.where(decided.any(1), decided.argmax(1), len(looks) - 1)
-    row = np.arange(len(mean))
-    called_same = same[row, stop]
-    half = (apart * se)[row, stop]
-    return {
-        "different": float((different[row, stop] & ~called_same).mean()),
-        "same": float(called_same.mean()),
-        "coverage": float((np.abs(mean[row, stop] - truth) <= half).mean()),
-        "median_seeds": float(np.median(n[stop])),
-        "mean_seeds": float(n[stop].mean()),
-    }
+class Studies:
+    """Means and standard errors of many studies at each look, if the true difference is 0."""
+
+    def __init__(self, shape: str, looks: tuple[int, ...], studies: int) -> None:
+        self.n = np.array(looks)
+        blocks = []
+        for block in range(max(1, studies // 10_000)):  # so that 100,000 studies of 100 seeds need little memory
+            rows = SHAPES[shape](np.random.default_rng([19, looks[-1], block]), (min(studies, 10_000), looks[-1]))
+            sums, squares = np.cumsum(rows, 1)[:, self.n - 1], np.cumsum(rows**2, 1)[:, self.n - 1]
+            mean = sums / self.n
+            blocks.append((mean, np.sqrt(np.maximum(squares - self.n * mean**2, 0) / (self.n - 1) / self.n)))
+        self.mean, self.error = (np.concatenate(each) for each in zip(*blocks, strict=True))
+
+    def outcome(self, truth: float, margin: float, quantiles: tuple[Array, Array]) -> dict[str, float]:
+        """What happened, if the true difference is this."""
+        apart, alike = quantiles
+        mean = self.mean + truth
+        different = np.abs(mean) > apart * self.error
+        same = np.abs(mean) + alike * self.error < margin
+        decided = different | same
+        stop = np.where(decided.any(1), decided.argmax(1), len(self.n) - 1)
+        row = np.arange(len(mean))
+        called_same = same[row, stop]
+        half = (apart * self.error)[row, stop]
+        return {
+            "different": float((different[row, stop] & ~called_same).mean()),
+            "same": float(called_same.mean()),
+            "coverage": float((np.abs(mean[row, stop] - truth) <= half).mean()),
+            "median_seeds": float(np.median(self.n[stop])),
+            "mean_seeds": round(float(self.n[stop].mean()), 2),
+        }
 
 
 def below(n: int, shift: float, t: float) -> float:
@@ -111,7 +132,7 @@ def fixed_seeds(truth: float, margin: float, power: float) -> int:
     n = LEAST
     while True:
         root = math.sqrt(n)
-        apart, alike = -stdtrit(n - 1, ALPHA / 2), -stdtrit(n - 1, ALPHA)
+        apart, alike = -float(stdtrit(n - 1, ALPHA / 2)), -float(stdtrit(n - 1, ALPHA))
         different = below(n, truth * root, -apart) + 1 - below(n, truth * root, apart)
         same = below(n, (truth - margin) * root, -alike) - below(n, (truth + margin) * root, alike)
         if max(different, same) >= power:
@@ -119,60 +140,87 @@ def fixed_seeds(truth: float, margin: float, power: float) -> int:
         n += 1
 
 
-def cells(studies: int) -> list[dict[str, object]]:
-    """Every combination of shape, planned end, margin and truth."""
-    found: list[dict[str, object]] = []
+def looked_at(studies: int) -> list[Cell]:
+    """Every combination of planned end, method, shape, margin and truth."""
+    found: list[Cell] = []
     for cap in CAPS:
         looks = sequential.look_sizes(LEAST, cap)
-        for name, make in METHODS.items():
-            quantiles = make(looks, cap)
-            for shape, draw in SHAPES.items():
-                for margin in MARGINS:
-                    for truth in (0.0, margin, *(DIFFERENCES if margin == 0.1 else ())):
-                        stream = np.random.default_rng([cap, int(1000 * margin), int(1000 * truth)])
-                        rows = draw(stream, (studies, cap)) + truth
-                        result = simulate(rows, truth, margin, looks, quantiles)
-                        power = min(result["different"] + result["same"], 1 - 1 / studies)
+        quantiles = {name: make(looks, cap) for name, make in METHODS.items()}
+        for shape in SHAPES:
+            simulated = Studies(shape, looks, studies)
+            for margin in MARGINS:
+                for truth in dict.fromkeys((0.0, margin, *(DIFFERENCES if margin == MARGINS[0] else ()))):
+                    for name in METHODS:
+                        result = simulated.outcome(truth, margin, quantiles[name])
                         cell = {"end": cap, "method": name, "shape": shape, "margin": margin, "truth": truth, **result}
-                        if shape == "normal":
-                            cell["fixed_seeds"] = fixed_seeds(truth, margin, power)
+                        if shape == "normal" and truth != margin:
+                            power = min(result["different"] + result["same"], 1 - 1 / studies)
+                            cell["power"] = round(power, 4)
+                            cell["ratio"] = round(result["median_seeds"] / fixed_seeds(truth, margin, power), 3)
                         found.append(cell)
     return found
 
 
+def extended(studies: int) -> list[Cell]:
+    """A plain study, extended by --seeds again and again while it is undecided: false findings without a difference."""
+    found: list[Cell] = []
+    for looks in EXTENSIONS:
+        for shape in SHAPES:
+            simulated = Studies(shape, looks, studies)
+            for margin in (0.25, 0.5):
+                cell: Cell = {"looks": list(looks), "shape": shape, "margin": margin}
+                for name, make in (("counted", spending), ("not counted", naive)):
+                    cell[name] = round(simulated.outcome(0.0, margin, make(looks, looks[0]))["different"], 4)
+                found.append(cell)
+    return found
+
+
+def worst(cells: list[Cell], method: str) -> dict[str, float]:
+    """The worst figure of a method for each promise."""
+    own = [cell for cell in cells if cell["method"] == method]
+    timed = [cell for cell in own if cell.get("power", 0) >= 0.25]
+    return {
+        "false_positives": max(cell["different"] for cell in own if cell["truth"] == 0),
+        "wrong_same": max(cell["same"] for cell in own if cell["truth"] == cell["margin"]),
+        "coverage": min(cell["coverage"] for cell in own),
+        "ratio": max(cell["ratio"] for cell in timed),
+        "ratio_at_1_sd": max(cell["ratio"] for cell in timed if cell["truth"] == 1.0),
+    }
+
+
 def main() -> None:
-    """Simulate, print the worst cells, keep all."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=10_000)
+    """Simulate, print the worst cells, keep them."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--studies", type=int, default=100_000)
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     start = time.perf_counter()
-    found = cells(options.studies)
-    for name in METHODS:
-        own = [cell for cell in found if cell["method"] == name]
-        print(f"{name}: worst of {len(own)} cells, {options.studies:,} studies each")
-        print(f"  A/A false positives     {max(c['different'] for c in own if c['truth'] == 0):.4f}")
-        print(f"  wrong `same` at margin  {max(c['same'] for c in own if c['truth'] == c['margin']):.4f}")
-        print(f"  coverage of the stop    {min(c['coverage'] for c in own):.4f}")
-        timed = [c for c in own if "fixed_seeds" in c]
-        for cell in timed:
-            cell["ratio"] = round(cell["median_seeds"] / cell["fixed_seeds"], 3)
-        for cap in CAPS:
-            ratios = {
-                c["truth"]: c["ratio"] for c in timed if c["end"] == cap and c["margin"] == 0.1 and c["truth"] >= 0.2
-            }
-            print(f"  median seeds / fixed, end {cap}: {ratios}")
-        print(
-            f"  largest ratio           {max(c['ratio'] for c in timed if c['truth'] != c['margin'] and c['different'] + c['same'] > 0.2)}"
-        )
-    about = {
+    cells, extensions = looked_at(options.studies), extended(options.studies)
+    skewed = lopsided.cells(min(options.studies, 20_000))
+    result = {
         "date": date.today().isoformat(),
         "command": f"python benchmarks/truth.py --studies {options.studies}",
+        "studies": options.studies,
         "python": platform.python_version(), "numpy": np.__version__, "scipy": scipy.__version__,
         "seconds": round(time.perf_counter() - start, 1),
+        "worst": {name: worst(cells, name) for name in METHODS},
+        "extended": extensions,
+        "lopsided": skewed,
+        "cells": [cell for cell in cells if cell["method"] == "spending"],
     }  # fmt: skip
+    print(json.dumps({"worst": result["worst"], "seconds": result["seconds"]}, indent=1))
     if options.out:
-        options.out.write_text(json.dumps({**about, "cells": found}, indent=1) + "\n")
+        from truth_page import page
+
+        lines = [f" {json.dumps(key)}: {_compact(value)}" for key, value in result.items()]
+        (options.out / "truth.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        (options.out / "truth.md").write_text(page(result, cells))
+
+
+def _compact(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n  " + ",\n  ".join(json.dumps(each) for each in value) + "\n ]"
+    return json.dumps(value)
 
 
 if __name__ == "__main__":

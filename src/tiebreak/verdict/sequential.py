@@ -1,9 +1,10 @@
 """Looking more than once: how much of the error each look at a growing study may spend. Pure functions.
 
-A look is a verdict on the first n seeds. Alpha spending (Lan and DeMets, 1983) divides alpha over the looks: g(n) is the
-share spent by n seeds, g(end) = 1 - RESERVE at the planned end, and what is left is for looks after it. The boundary of
-each look follows from the joint normal distribution of the z-values of all looks so far; its two-sided level is then
-used with Student's t (Jennison and Turnbull, 2000, section 4.4). `benchmarks/truth.py` simulates what this promises.
+A look is a verdict on the first n seeds. Alpha spending (Lan and DeMets, 1983) divides alpha over the looks: g(n) is
+the share spent by n seeds, g(end) = 1 - RESERVE at the planned end, and what is left is for looks after it. The
+boundary of each look follows from the joint normal distribution of the z-values of all looks so far; its two-sided
+level is then used with Student's t (Jennison and Turnbull, 2000, section 4.4). `benchmarks/truth.py` simulates what
+this promises.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ GROWTH = 1.5  # from one look to the next
 FIRST = 0.1  # share of the error that the first look spends, so that a large difference is found at once
 EXPONENT = 3  # of the seeds, for the rest until the planned end
 RESERVE = 0.1  # share that is left at the planned end; each look after it spends half of what remains
-POINTS = 301  # of the density between two boundaries; odd, for Simpson's rule
-LEVELS = np.geomspace(1e-9, 1.0, 46)  # at which the nominal level is computed; between them it is interpolated
+POINTS = (101, 2001)  # of the density between two boundaries, least and most; odd, for Simpson's rule
+STEP = 0.5  # between two of them: half the standard deviation of one more seed
+LEVELS = np.concatenate((np.geomspace(1e-9, 1e-3, 13)[:-1], np.geomspace(1e-3, 1.0, 25)))  # interpolated between
 
 
 def look_sizes(first: int, end: int) -> tuple[int, ...]:
@@ -53,7 +55,15 @@ class Looks:
         """The two-sided level of a test at this look, such that all looks together err with at most `alpha`."""
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha should be above 0 and at most 1, not {alpha}")
-        return self._nominal(alpha)
+        shares = spent(self.seeds, self.end)
+        if len(shares) == 1:
+            return alpha * shares[0]
+        bound = _bound(self.seeds, tuple(alpha * share for share in shares))
+        return float(2 * ndtr(-bound / math.sqrt(self.seeds[-1])))
+
+    def after(self, seeds: int) -> Looks:
+        """The next look, at so many seeds."""
+        return Looks((*self.seeds, seeds), self.end)
 
     def adjusted(self, p: float) -> float:
         """The p-value of this look as one of a sequence: the smallest alpha whose level at this look is at least p."""
@@ -90,16 +100,28 @@ def spent(seeds: tuple[int, ...], end: int) -> tuple[float, ...]:
 
 def boundaries(seeds: tuple[int, ...], errors: tuple[float, ...]) -> NDArray[np.float64]:
     """z_k with P(|Z_j| < z_j for all j < k and |Z_k| >= z_k) = errors[k], for the mean of seeds[k] standard normals."""
-    found: list[float] = []
-    points, masses, before = np.zeros(1), np.ones(1), 0
-    for n, error in zip(seeds, errors, strict=True):
-        sd = math.sqrt(n - before)
-        bound = _crossing(points, masses, sd, error)
-        found.append(bound / math.sqrt(n))
-        grid = np.linspace(-bound, bound, POINTS)
-        density = np.exp(-0.5 * ((grid[:, None] - points) / sd) ** 2) @ masses / (sd * math.sqrt(2 * math.pi))
-        points, masses, before = grid, density * _simpson(grid), n
-    return np.array(found)
+    return np.array([_bound(seeds[: k + 1], errors[: k + 1]) / math.sqrt(n) for k, n in enumerate(seeds)])
+
+
+@lru_cache(maxsize=4096)
+def _bound(seeds: tuple[int, ...], errors: tuple[float, ...]) -> float:
+    """The boundary of the last look, for the sum of its seeds."""
+    points, masses, before = _undecided(seeds[:-1], errors[:-1])
+    return _crossing(points, masses, math.sqrt(seeds[-1] - before), errors[-1])
+
+
+@lru_cache(maxsize=256)
+def _undecided(
+    seeds: tuple[int, ...], errors: tuple[float, ...]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Where the sum lies after these looks if it crossed no boundary: points, their probabilities, the seeds so far."""
+    if not seeds:
+        return np.zeros(1), np.ones(1), 0
+    points, masses, before = _undecided(seeds[:-1], errors[:-1])
+    bound, sd = _bound(seeds, errors), math.sqrt(seeds[-1] - before)
+    grid = np.linspace(-bound, bound, min(max(2 * math.ceil(bound / STEP) + 1, POINTS[0]), POINTS[1]))
+    density = np.exp(-0.5 * ((grid[:, None] - points) / sd) ** 2) @ masses / (sd * math.sqrt(2 * math.pi))
+    return grid, density * _simpson(grid), seeds[-1]
 
 
 def _crossing(points: NDArray[np.float64], masses: NDArray[np.float64], sd: float, error: float) -> float:
@@ -116,7 +138,7 @@ def _simpson(grid: NDArray[np.float64]) -> NDArray[np.float64]:
     weights = np.full(len(grid), 2.0)
     weights[1::2] = 4.0
     weights[0] = weights[-1] = 1.0
-    return weights * (grid[1] - grid[0]) / 3
+    return np.asarray(weights * (grid[1] - grid[0]) / 3)
 
 
 @lru_cache(maxsize=256)
@@ -124,4 +146,4 @@ def _level_table(seeds: tuple[int, ...], end: int) -> NDArray[np.float64]:
     """Logarithms of the nominal level of the last look, for each alpha of LEVELS."""
     shares = spent(seeds, end)
     last = [boundaries(seeds, tuple(alpha * share for share in shares))[-1] for alpha in LEVELS]
-    return np.log(2 * ndtr(-np.array(last)))
+    return np.asarray(np.log(2 * ndtr(-np.array(last))))

@@ -98,7 +98,9 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
 def answer(verdict: Verdict, number: Number = formatting.signed) -> str:
     """The verdict's answer with as many decimals as the tables."""
     complete = verdict.finished == verdict.planned
-    return sentences.answer(verdict.comparisons, seeds=verdict.seeds, complete=complete, number=number)
+    return sentences.answer(
+        verdict.comparisons, seeds=verdict.seeds, complete=complete, stopping=verdict.stopping, number=number
+    )
 
 
 def question_answers(verdict: Verdict, number: Number = formatting.signed) -> list[tuple[str, str]]:
