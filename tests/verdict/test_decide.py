@@ -517,6 +517,17 @@ def test_another_test_set_is_a_second_interval(bench: Callable[..., Bench]) -> N
     assert item.examples_low is not None
     assert item.examples_high is not None
     assert item.examples_low < 0.1 < item.examples_high
+    assert item.crossed_low is not None
+    assert item.crossed_low < item.examples_low  # over seeds and examples together
+    assert not item.on_this_test_set
+
+
+def test_a_difference_that_the_test_set_decides_is_said_to_be_on_this_test_set(bench: Callable[..., Bench]) -> None:
+    item = bench(margin=0.001).verdict(levels(pool=0.82, strided=0.8)).primary
+    assert item.verdict == "a"
+    assert (item.examples_low or 0) < 0  # of 100 test examples
+    assert item.on_this_test_set
+    assert "on this test set" in item.sentence
 
 
 def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
@@ -534,7 +545,8 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "": "answer protocol margin seeds planned finished stopping warnings",
         "metric": "",
         "designs": "design missing at_edge differences",
-        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high path "
+        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high crossed_low "
+        "crossed_high path "
         "sentence test runs p_permutation",
         "reported": "seeds",
         "claims": "text source leans why",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Literal
 
@@ -89,6 +90,7 @@ def _comparison(
     tally: Tally, question: Question, result: statistics.Compared, least: int, path: tuple[Look, ...]
 ) -> ComparisonResult:
     low, high = _examples(tally, question, result) or (None, None)
+    crossed = _crossed(result, low, high)
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
     single = kind not in ("setting", "order") or len(list(questions(tally, question.comparison))) == 1
@@ -114,6 +116,8 @@ def _comparison(
         seeds_needed=None if _is_lost(tally, question) else result.seeds_needed,
         examples_low=low,
         examples_high=high,
+        crossed_low=crossed[0],
+        crossed_high=crossed[1],
         path=path,
         sentence="",
     )
@@ -149,6 +153,18 @@ def _examples(tally: Tally, question: Question, result: statistics.Compared) -> 
         shift = result.difference - (low + high) / 2
         low, high = min(low + shift, result.difference), max(high + shift, result.difference)
     return low, high
+
+
+def _crossed(result: statistics.Compared, low: float | None, high: float | None) -> tuple[float | None, float | None]:
+    """The interval over seeds and test examples together, from that over seeds and that over examples (low, high).
+
+    The variances of crossed factors add; their interaction is in both, so the interval is never too narrow.
+    """
+    middle = result.difference
+    if middle is None or result.low is None or result.high is None or low is None or high is None:
+        return None, None
+    half = math.hypot(max(middle - result.low, result.high - middle), max(middle - low, high - middle))
+    return middle - half, middle + half
 
 
 def _arm(tally: Tally, name: str) -> ArmResult:

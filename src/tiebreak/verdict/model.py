@@ -119,11 +119,20 @@ class ComparisonResult(Strict):
     seeds_needed: int | None  # how many more; None when decided, when no number would do, when a side has only failures
     examples_low: float | None  # 95 % interval over test examples, seeds held fixed
     examples_high: float | None
+    crossed_low: float | None = None  # over seeds and test examples together
+    crossed_high: float | None = None
     path: tuple[Look, ...] = Field(default=(), strict=False)  # all looks at the study, this one last
     sentence: str  # the same in words
     test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
     runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
     p_permutation: float | None = None  # of unpaired seeds
+
+    @property
+    def on_this_test_set(self) -> bool:
+        """Whether a difference was found that another test set may not show: over seeds and examples it reaches 0."""
+        if self.verdict not in ("a", "b") or self.crossed_low is None or self.crossed_high is None:
+            return False
+        return self.crossed_low <= 0 <= self.crossed_high
 
     @property
     def side_names(self) -> tuple[str, str]:

@@ -36,7 +36,8 @@ def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_de
     if item.difference is None:
         return f"{item.side_names[0]} and {item.side_names[1]} share no finished seed yet."
     outcome = {"interaction": _interaction, "order": _order, "agreement": _agreement}.get(item.kind, _pair)
-    return f"{outcome(item)} ({_evidence(item, item.difference, least, number)})."
+    where = " on this test set" if item.on_this_test_set else ""
+    return f"{outcome(item)}{where} ({_evidence(item, item.difference, least, number)})."
 
 
 def sentences(items: Sequence[ComparisonResult], *, comparisons: int, number: Number = four_decimals) -> str:
