@@ -545,7 +545,7 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin seeds planned finished stopping warnings cost",
+        "": "answer protocol margin seeds planned finished ranking stopping warnings cost",
         "metric": "",
         "designs": "design missing at_edge differences step_ms",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high crossed_low "

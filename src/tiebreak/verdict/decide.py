@@ -23,6 +23,7 @@ from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Loo
 from tiebreak.verdict.percentile import percentile
 from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.questions import Question, all_questions, questions, sample
+from tiebreak.verdict.ranking import ranking
 from tiebreak.verdict.sides import arm_scores, example_influence, side_scores
 from tiebreak.verdict.stopping import earlier_looks, look_now, looks_of, stopping_of
 
@@ -67,6 +68,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         seeds=study.seeds,
         planned=len(plan.runs),
         finished=finished,
+        ranking=ranking(tally, looks),
         stopping=stopping,
         designs=designs,
         comparisons=comparisons,

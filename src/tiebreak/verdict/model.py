@@ -173,6 +173,15 @@ class ClaimResult(Strict):
     why: str
 
 
+class RankedArm(Strict):
+    """An arm in the order of its mean. Arms that share a letter were not found different (Holm over all pairs)."""
+
+    name: str
+    mean: float
+    letters: str
+    beats: dict[str, float]  # the chance that a fresh run beats one of the other arm
+
+
 class Verdict(Strict):
     """The answer: what `verdict.json` holds."""
 
@@ -186,6 +195,7 @@ class Verdict(Strict):
     seeds: int  # planned for each arm and setting
     planned: int  # runs
     finished: int
+    ranking: tuple[RankedArm, ...] = ()  # best first, of three arms and more
     stopping: Stopping | None = None  # only of a study with `until_decided`
     designs: tuple[ArmResult, ...]
     comparisons: tuple[ComparisonResult, ...]

@@ -49,6 +49,7 @@ __all__ = [
     "equivalence_power",
     "estimate",
     "example_interval",
+    "family_p",
     "holm",
     "least_seeds",
     "power",
@@ -180,6 +181,11 @@ def look_intervals(
         (_mean_sd(each)[0], _simultaneous(each, level, index in rejected)) if len(each) > 1 else (None, (None, None))
         for index, each in enumerate(differences)
     ]
+
+
+def family_p(samples: Sequence[Sample], looks: Looks | None) -> list[float]:
+    """The p of each sample, adjusted for the looks and by Holm for the others: `compare` without intervals."""
+    return _adjusted([_deciding_p(checked(each.a) - checked(each.b)) for each in samples], looks)
 
 
 def _adjusted(p_values: Sequence[float], looks: Looks | None) -> list[float]:

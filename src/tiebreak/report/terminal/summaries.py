@@ -42,6 +42,9 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None, folde
     _print_differences(console, verdict.designs)
     console.print()
     _print_comparisons(console, verdict)
+    if verdict.ranking:
+        ranks = "; ".join(f"{arm.name} {arm.letters}" for arm in verdict.ranking)
+        _say(console, f"ranking (arms that share a letter cannot be told apart): {ranks}", "dim")
     if verdict.finished < verdict.planned:
         _say(console, f"not final: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
