@@ -244,3 +244,23 @@ class SparseEmbedding(nn.Module):
 
     def forward(self, images: Tensor) -> Any:
         return self.out(self.embedding((images.flatten(1) > 0.5).long()).flatten(1))
+
+
+@refused("'c.weight' is of type bfloat16")
+class HalfParameters(Net):
+    """Adam's corrections are 0 in bfloat16: without the refusal its weights become 200,000."""
+
+    def more(self) -> None:
+        self.c = nn.Linear(WIDTH, WIDTH, dtype=torch.bfloat16)
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(self.c(x.bfloat16()).to(x.dtype))
+
+
+@refused("complex64")
+class ComplexParameter(Net):
+    def more(self) -> None:
+        self.c = nn.Parameter(torch.randn(WIDTH, WIDTH, dtype=torch.complex64))
+
+    def middle(self, x: Any) -> Any:
+        return (x.to(self.c.dtype) @ self.c).abs()

@@ -30,7 +30,7 @@ def check_network(make: Make, inputs: Inputs) -> bool:
     """Refuse a network whose runs could not be repeated. Returns whether it calls dropout as a function."""
     inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
     _check_evaluation(make(0).eval(), inputs)
-    _check_gradient_hooks(make(0))
+    _check_parameters(make(0))
     functional = _check_training(make(0).train(), inputs)
     _check_building(make, inputs)
     if functional:
@@ -42,9 +42,15 @@ def _random(like: Tensor) -> Tensor:
     return torch.rand(like.shape, generator=torch.Generator().manual_seed(1))
 
 
-def _check_gradient_hooks(network: nn.Module) -> None:
-    """Training computes gradients without accumulating them, so that such a hook would never be called."""
-    for name, parameter in network.named_parameters():
+def _check_parameters(network: nn.Module) -> None:
+    """Updates are for real numbers of 32 or 64 bits. Gradients are not accumulated: such a hook would not be called."""
+    for name, parameter in _trained(network):
+        if parameter.dtype not in (torch.float32, torch.float64):
+            kind = str(parameter.dtype).removeprefix("torch.")
+            raise TiebreakError(
+                f"parameter {name!r} is of type {kind}, in which updates are rounded away or not defined; make it"
+                " float32 (for products in bfloat16: `precision` in the study; for complex numbers: two real tensors)"
+            )
         if parameter._post_accumulate_grad_hooks:
             raise TiebreakError(
                 f"parameter {name!r} has a hook of register_post_accumulate_grad_hook, which training does not call;"

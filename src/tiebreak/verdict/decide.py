@@ -63,7 +63,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         for item, result in zip(comparisons, compared, strict=True)
         for flag in result.flags
         if not (warned and flag == statistics.too_few_flag(result.seeds, least, len(samples)))
-        and not (item.difference is None and item.seeds_needed is None)
+        and not (item.difference is None and (item.seeds_needed is None or finished < len(plan.runs)))
     ]
     return Verdict(
         study=study.name,

@@ -96,7 +96,7 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         name=item.name,
         index=index,
         design=item.design,
-        setting=setting_label(item.setting) if item.setting else "not tuned",
+        setting=_setting(item),
         edge=listed([f"{edge.end} {edge.name} tried" for edge in item.at_edge]),
         mean=formatting.score(item.mean),
         interval=formatting.interval(item.low, item.high),
@@ -107,6 +107,13 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         seconds=formatting.duration(item.train_seconds),
         step="not timed" if item.step_ms is None else f"{rounded(item.step_ms)} ms",
     )
+
+
+def _setting(item: ArmResult) -> str:
+    """The setting that was chosen; none is, while an arm has no run to choose by."""
+    if not item.setting:
+        return "not tuned"
+    return setting_label(item.setting) if item.seeds or item.failed else "missing"
 
 
 def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:

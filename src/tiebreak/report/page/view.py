@@ -20,7 +20,7 @@ from tiebreak.report.page.tables import ReportedRow
 from tiebreak.report.training_speed import training_rows
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges
-from tiebreak.verdict.grid_edges import edge_sentences
+from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.verdict.sentences import Number
 
@@ -105,6 +105,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "metrics": metric_table.table(evidence),
         "lower": metric_table.lower_is_better(evidence),
         "edges": edge_sentences(verdict.designs),
+        "wider_arms": "" if wider_grid(verdict.designs) else wider_arms(verdict.designs),
         "arm_descriptions": tables.arm_descriptions(evidence.study, evidence.plan),
         "comparisons": comparisons.comparison_rows(verdict),
         "sentences": comparisons.question_answers(verdict, number),

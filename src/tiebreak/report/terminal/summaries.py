@@ -16,15 +16,19 @@ from tiebreak.report.page import comparisons, provenance, tables
 from tiebreak.study.registry import metric_label
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
-from tiebreak.verdict.grid_edges import edge_sentences, wider_grid
+from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ArmResult, Verdict
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
 
 
-def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> None:
-    """The answer, the arms, the comparisons, what is still needed, and last where the report lies."""
+def print_verdict(console: Console, verdict: Verdict, report: Path | None, folder: Path | None = None) -> None:
+    """The answer, the arms, the comparisons, what is still needed, and last where the report lies.
+
+    `folder` is the results folder where it has no report yet: the commands that are suggested name it.
+    """
+    folder = report.parent if report is not None else folder
     _say(console, verdict.question)
     console.print()
     _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
@@ -42,8 +46,8 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
         _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
         _say(console, f"warning: {warning}", "yellow")
-    _print_needed(console, verdict, report)
-    _print_edges(console, verdict, report)
+    _print_needed(console, verdict, folder)
+    _print_edges(console, verdict, folder)
     if report is not None:
         console.print()
         console.print(Text(printable(f"report: {report}")), soft_wrap=True)
@@ -88,33 +92,37 @@ def _print_comparisons(console: Console, verdict: Verdict) -> None:
         _say(console, f"{indent}  difference {row.difference}{interval}")
 
 
-def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> None:
+def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> None:
     open_items = [item for item in verdict.comparisons if item.verdict == "undecided" and item.seeds_needed]
     if not open_items:
         return
     console.print()
-    for item in open_items:
+    for item in (each for each in open_items if each.seeds):
         _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
     first = provenance.undecided_primary(verdict)
     if first is None:
         return
     seeds = provenance.seeds_to_run(verdict, first)
-    _say(console, f"to settle {first.name}:", "dim")
-    command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
+    missing = provenance.only_missing(verdict, first)
+    _say(console, "to train what is missing:" if missing else f"to settle {first.name}:", "dim")
+    command = provenance.run_command(verdict.study, folder, None if missing else seeds)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
-def _print_edges(console: Console, verdict: Verdict, report: Path | None) -> None:
-    """Arms that did best at an end of the grid, and the command that widens it."""
-    grid = wider_grid(verdict.designs)
-    if not grid:
+def _print_edges(console: Console, verdict: Verdict, folder: Path | None) -> None:
+    """Arms that did best at an end of the grid, and how to widen it: a command, or values for the study file."""
+    found = edge_sentences(verdict.designs)
+    if not found:
         return
     console.print()
-    for line in edge_sentences(verdict.designs):
+    for line in found:
         _say(console, line, "yellow")
-    _say(console, "to widen the grid (runs that are trained are kept):", "dim")
-    command = provenance.run_command(verdict.study, report.parent if report else None, grid=grid)
-    console.print(Text(printable(f"  {command}")), soft_wrap=True)
+    if grid := wider_grid(verdict.designs):
+        _say(console, "to widen the grid (runs that are trained are kept):", "dim")
+        command = provenance.run_command(verdict.study, folder, grid=grid)
+        console.print(Text(printable(f"  {command}")), soft_wrap=True)
+    else:
+        _say(console, f"to widen the grids, edit your study file: {wider_arms(verdict.designs)}", "dim")
 
 
 def print_plan(console: Console, study: Study, plan: Plan) -> None:
