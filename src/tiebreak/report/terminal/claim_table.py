@@ -74,7 +74,8 @@ def _verdict(each: ClaimStatus) -> Text:
         return Text.assemble((each.verdict, COLOURS[each.verdict]), partly)
     if each.studied is not None:
         return Text(printable(each.studied.words), style=COLOURS.get(each.verdict, ""))
-    return Text(f"run `{each.command}`" if each.command else "study not built yet")
+    where = " in a clone" if each.entry.benchmark else ""  # benchmarks are not installed
+    return Text(f"run `{each.command}`{where}" if each.command else "study not built yet")
 
 
 def _how(each: ClaimStatus) -> str:
