@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     ),
     "report": ("study", "plan.runs", "results", "verdict", "tasks.reply"),
     "exchange": ("study", "plan.runs", "results", "verdict", "report"),
-    "theory": ("catalog", "cost", "layers", "models.design", "report"),
+    "theory": ("catalog", "cost", "layers", "models.design", "report", "verdict"),
     "program.calls": (),
     "program.function_call": (),
     "program.supervisor": (),

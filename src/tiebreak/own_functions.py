@@ -17,7 +17,8 @@ from tiebreak.drive.runner import Listener, Machine
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.plan.runs import digest
 from tiebreak.program.calls import EPOCHS, OUTCOMES, SCORES
-from tiebreak.program.function_reference import Reference, check_arguments, reference, source_hash
+from tiebreak.program.function_reference import Reference, check_arguments, reference
+from tiebreak.program.function_source import source_hash
 from tiebreak.study import parsing
 from tiebreak.study.registry import Goal, Scalar
 from tiebreak.study.schema import Study
@@ -56,16 +57,21 @@ def compare(
     {metric: …}}, or yields a dict of metrics for each epoch. A mapping instead of one function gives each arm its own.
     A function that can be imported is called in worker processes; any other in this process, one call at a time.
     """
+    for name in options:
+        if name not in Options.__annotations__:
+            raise TiebreakError(f"compare: no argument {name!r}; {nearest(name, Options.__annotations__)}")
     functions = _functions(train, arms)
-    values = {name: dict((arms or {}).get(name, {})) for name in functions}
+    values = {name: {key: _plain(each) for key, each in (arms or {}).get(name, {}).items()} for name in functions}
+    grid = {name: [_plain(value) for value in each] for name, each in (grid or {}).items()}
     for name, function in functions.items():
-        check_arguments(function, {*values[name], *(grid or {})}, name)
-    for name, each in (grid or {}).items():
-        if isinstance(each, str) or not all(type(value) in (int, float) for value in each):
+        check_arguments(function, {*values[name], *grid}, name)
+    for name, each in grid.items():
+        if not all(type(value) in (int, float) for value in each):
             raise TiebreakError(f"grid: {name} should be a list of numbers; give texts and switches as arms instead")
     found = {name: reference(function) for name, function in functions.items()}
     here = next((each for each in found.values() if each.why_here or each.folder != _folder(found)), None)
     program = _program(options, found, functions, here)
+    local = _local(found, functions)
     content = {
         "name": options.get("name") or _study_name(train),
         "question": options.get("question") or f"Which is better: {', '.join(functions)}?",
@@ -74,9 +80,9 @@ def compare(
         "margin": margin,
         "seeds": seeds,
         "program": program,
-        "grid": {name: list(each) for name, each in (grid or {}).items()},
+        "grid": grid,
         "arms": [
-            {"name": name, "with": values[name], "function": found[name].name if here is None else _local(found[name])}
+            {"name": name, "with": values[name], "function": found[name].name if here is None else local[name]}
             for name in functions
         ],
         "comparisons": _comparisons(list(functions), options.get("baseline")),
@@ -135,9 +141,16 @@ def _folder(found: Mapping[str, Reference]) -> str:
     return next(iter(found.values())).folder
 
 
-def _local(found: Reference) -> str:
-    """The name of a function in a study file that only this process can run."""
-    return found.name.rpartition(":")[2]
+def _local(found: Mapping[str, Reference], functions: Mapping[str, Train]) -> dict[str, str]:
+    """The names, by arm, of functions in a study file that only this process can run: different for different ones."""
+    names = {arm: each.name.rpartition(":")[2] for arm, each in found.items()}
+    same = {name: {id(functions[arm]) for arm in names if names[arm] == name} for name in names.values()}
+    return {arm: f"{name} of {arm}" if len(same[name]) > 1 else name for arm, name in names.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as Python's own."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
 def _study_name(train: Train | Mapping[str, Train]) -> str:

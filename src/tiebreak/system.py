@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -73,6 +73,23 @@ def end_with_parent() -> None:
     if sys.platform == "linux":
         libc = ctypes.CDLL(None, use_errno=True)
         libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def adopt_orphans() -> None:
+    """On Linux, what our children start becomes our child when they end, also in another session; see end_children."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def end_children() -> None:
+    """End all processes below this one by force, whatever group they are in."""
+    while found := psutil.Process().children(recursive=True):
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()
+        if psutil.wait_procs(found, 1.0)[1]:
+            return  # cannot be ended, such as a process of another user
 
 
 def gpu_count() -> int:

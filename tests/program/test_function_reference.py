@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tiebreak.errors import TiebreakError
-from tiebreak.program.function_reference import check_arguments, reference, source_hash
+from tiebreak.program.function_reference import check_arguments, reference
 
 
 def train(seed: int, width: int, out: Path | None = None) -> dict[str, Any]:
@@ -42,14 +42,6 @@ def test_why_others_stay_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert "__main__" in reference(namespace["cell"]).why_here
     script.write_text("if __name__ == '__main__':\n    pass\n")
     assert (reference(namespace["cell"]).name, reference(namespace["cell"]).folder) == ("script:cell", str(tmp_path))
-
-
-def test_the_text_of_a_function_decides_its_hash() -> None:
-    assert source_hash(train) == source_hash(train)
-    assert source_hash(train) != source_hash(test_the_text_of_a_function_decides_its_hash)
-    namespace: dict[str, Any] = {}
-    exec("def a(seed): return 1\ndef b(seed): return 2", namespace)
-    assert source_hash(namespace["a"]) != source_hash(namespace["b"])
 
 
 @pytest.mark.parametrize(("names", "word"), [({"width", "lr"}, "'lr'"), (set[str](), "'width'")])

@@ -12,8 +12,9 @@ import pytest
 from tiebreak.program.launch import Launched
 from tiebreak.program.supervisor import Order
 
-SLEEP = "import subprocess, sys, time; c = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
-SLEEP += "open('child', 'w').write(str(c.pid)); time.sleep(600)"
+LEAVES = "import subprocess, sys, time; c = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
+LEAVES += "open('child', 'w').write(str(c.pid))"
+SLEEP = f"{LEAVES}; time.sleep(600)"
 
 
 def order(folder: Path, *code: str, timeout: float | None = None) -> Order:
@@ -66,7 +67,14 @@ def test_the_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
 
 
 def test_what_outlives_the_program_is_ended(tmp_path: Path) -> None:
-    ended = Launched(order(tmp_path, SLEEP.replace("; time.sleep(600)", "", 1).rpartition("; time")[0])).wait()
+    ended = Launched(order(tmp_path, LEAVES)).wait()
+    assert ended.code == 0
+    assert is_gone(int((tmp_path / "child").read_text()))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux hands orphans to the supervisor")
+def test_what_has_left_the_group_is_ended_too(tmp_path: Path) -> None:
+    ended = Launched(order(tmp_path, LEAVES.replace("'])", "'], start_new_session=True)"))).wait()
     assert ended.code == 0
     assert is_gone(int((tmp_path / "child").read_text()))
 

@@ -353,6 +353,9 @@ def test_a_figure_is_inside_when_a_fresh_run_could_give_it(
     half = 2.3646 * float(np.std(NOISE, ddof=1)) * np.sqrt(1 + 1 / 8)
     assert item.low == pytest.approx(0.9 - half, abs=1e-5)
     assert item.high == pytest.approx(0.9 + half, abs=1e-5)
+    assert item.percentile is not None
+    assert (2.5 <= item.percentile <= 97.5) == item.inside
+    assert item.below == (0 if item.percentile < 2.5 else SEEDS if item.percentile > 97.5 else item.below)
 
 
 def test_intervals_end_where_accuracies_do(bench: Callable[..., Bench]) -> None:
@@ -530,12 +533,12 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin seeds planned finished warnings",
+        "": "answer protocol margin seeds planned finished warnings cost",
         "metric": "",
-        "designs": "design missing at_edge differences",
+        "designs": "design missing at_edge differences step_ms",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence "
         "test runs p_permutation",
-        "reported": "seeds",
+        "reported": "seeds percentile below",
         "claims": "text source leans why",
     }
     for place, keys in stable.items():

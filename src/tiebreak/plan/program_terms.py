@@ -59,9 +59,10 @@ def _values(arm: Arm) -> str:
 
 def _code(found: ProgramFiles, in_process: bool) -> str:
     """What a run is named by, so that a change makes new runs; and what can change unnoticed."""
-    named = listed(list(found.hashes)) if found.hashes else "the text of the function" if in_process else "no file"
+    own = "the text of the function, or of helpers, numbers and texts that it uses," if in_process else "no file"
+    named = listed(list(found.hashes)) if found.hashes else own
     skipped = "".join(f" {name} ({why})," for name, why in found.skipped.items())
-    other = "variables that it uses from outside, " if in_process else "files that it opens by itself, "
+    other = "other objects that it uses from outside, " if in_process else "files that it opens by itself, "
     return (
         f"a change of {named} makes new runs; not noticed:{skipped} {other}installed packages, data and the environment"
     )

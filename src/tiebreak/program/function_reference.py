@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import hashlib
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -27,8 +27,9 @@ class Reference:
 
 def reference(function: Callable[..., Any]) -> Reference:
     """How another process finds the function."""
-    name = getattr(function, "__qualname__", "") or type(function).__name__
-    short = getattr(function, "__name__", name)
+    plain = function.func if isinstance(function, functools.partial) else function
+    name = getattr(plain, "__qualname__", "") or type(plain).__name__
+    short = getattr(plain, "__name__", name)
     if not inspect.isfunction(function):
         return Reference(name=short, why_here="it is no plain function")
     if "<lambda>" in name or "<locals>" in name:
@@ -48,19 +49,6 @@ def reference(function: Callable[..., Any]) -> Reference:
         return Reference(name=short, why_here=f"{dotted}.{name} is another object, such as a decorated one")
     folder = Path(path).resolve().parents[dotted.count(".") + (Path(path).name == "__init__.py")]
     return Reference(name=f"{dotted}:{name}", folder=str(folder))
-
-
-def source_hash(function: Callable[..., Any]) -> str:
-    """A hash of the function's text, or of its code where the text is not known."""
-    target = inspect.unwrap(function)
-    try:
-        text = inspect.getsource(target)
-    except (OSError, TypeError):
-        code = getattr(target, "__code__", None)
-        if code is None:
-            raise TiebreakError(f"train: {function!r} has no source that can be read; define it with def") from None
-        text = f"{code.co_code.hex()} {code.co_consts!r} {code.co_names!r}"
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def check_arguments(function: Callable[..., Any], names: set[str], arm: str) -> None:

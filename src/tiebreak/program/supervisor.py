@@ -2,7 +2,8 @@
 
 The supervisor is a small process between the driver and the program. It reads one line of JSON, the order, and holds
 its standard input open: when that ends, the driver is gone (even by kill -9), and the program's group is ended. It
-writes one line of JSON, how the program ended. On Linux the program is also killed when the supervisor itself is.
+writes one line of JSON, how the program ended. On Linux the program is also killed when the supervisor itself is, and
+what the program has started in other process groups becomes the supervisor's child, so that it is ended too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tiebreak.system import end_group, end_with_parent, wait_without_reaping
+from tiebreak.program.output_log import OutputLog
+from tiebreak.system import adopt_orphans, end_children, end_group, end_with_parent, wait_without_reaping
 
 GRACE_SECONDS = 5.0  # between the request to end and the end by force
 
@@ -48,29 +50,35 @@ class Supervised:
     """The running program. Whoever ends it, ends its group."""
 
     def __init__(self, order: Order) -> None:
-        with Path(order.log).open("ab") as log:
-            self._process = subprocess.Popen(
-                order.command,
-                cwd=order.folder,
-                env={**os.environ, **order.environment},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=end_with_parent,  # noqa: PLW1509 (there is no other thread yet)
-            )
+        adopt_orphans()
+        self._process = subprocess.Popen(
+            order.command,
+            cwd=order.folder,
+            env={**os.environ, **order.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+            preexec_fn=end_with_parent,  # noqa: PLW1509 (there is no other thread yet)
+        )
+        assert self._process.stdout is not None
+        self._output = OutputLog(self._process.stdout, Path(order.log))
         self._lock = threading.Lock()
         self._over = False
         self.timed_out = False
         Path(order.process_file).write_text(str(self._process.pid))
 
     def wait(self) -> int:
-        """Wait for the end of the program; then end what is left of its group. Its exit code."""
+        """Wait for the end of the program; then end what it has started and left behind. Its exit code."""
         wait_without_reaping(self._process.pid)
         with self._lock:
             self._over = True
             end_group(self._process.pid, force=True)
-            return self._process.wait()
+            code = self._process.wait()
+        end_children()
+        self._output.finish()
+        return code
 
     def forget(self, process_file: Path) -> None:
         """Remove the file that says that the program runs, unless a later attempt has replaced it."""

@@ -25,8 +25,10 @@ from tiebreak.study.schema import (
 )
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.cost_words import cost_sentence
 from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Metric, ReportedResult, Side, Verdict
+from tiebreak.verdict.percentile import percentile
 from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.sides import arm_scores, example_influence, paired_ranges, paired_scores, side_scores
 
@@ -78,6 +80,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         comparisons=comparisons,
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
+        cost=cost_sentence(comparisons, designs),
         warnings=(*plan.warnings, *program_warnings(tally), *_failures(tally, designs), *flags, *_damage(records)),
     )
 
@@ -218,6 +221,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         low=ranges.cut(estimate.low, within),
         high=ranges.cut(estimate.high, within),
         train_seconds=tally.train_seconds(name, setting),
+        step_ms=tally.step_ms(name, setting),
         at_edge=edges(tally, name),
         differences=planned.differences,
     )
@@ -260,6 +264,8 @@ def _reported(tally: Tally, item: Reported) -> ReportedResult:
         high=high,
         inside=interval[0] <= item.value <= interval[1] if interval else None,
         seeds=len(scores),
+        percentile=percentile(scores, item.value),
+        below=sum(score < item.value for score in scores),
     )
 
 

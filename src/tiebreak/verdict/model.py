@@ -50,7 +50,8 @@ class ArmResult(Strict):
     sd: float | None
     low: float | None
     high: float | None
-    train_seconds: float | None  # mean per run
+    train_seconds: float | None  # mean per run; a share of the time where runs were trained together
+    step_ms: float | None = None  # a training step of one run, timed alone; None: not timed
     at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
     differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first arm; None: unknown
 
@@ -110,7 +111,10 @@ class ComparisonResult(Strict):
 
 
 class ReportedResult(Strict):
-    """A published figure against our distribution of single runs (95 % prediction interval over seeds)."""
+    """A published figure against our distribution of single runs (95 % prediction interval over seeds).
+
+    `percentile` is the chance in per cent that a fresh run scores below the figure; `below` counts the runs that did.
+    """
 
     source: str
     what: str
@@ -120,6 +124,8 @@ class ReportedResult(Strict):
     high: float | None
     inside: bool | None
     seeds: int
+    percentile: float | None = None  # also None where an older version wrote the verdict
+    below: int | None = None
 
 
 class ClaimResult(Strict):
@@ -151,6 +157,7 @@ class Verdict(Strict):
     reported: tuple[ReportedResult, ...]
     claims: tuple[ClaimResult, ...]
     warnings: tuple[str, ...]
+    cost: str = ""  # of the primary comparison's arms, in words
 
     model_config = ConfigDict(strict=False)
 

@@ -38,6 +38,10 @@ def test_published_figures_know_their_arm_and_metric() -> None:
     assert (strided.index, strided.metric) == (1, "val_accuracy")
     assert {row.position for row in rows} == {"inside", "outside"}
     assert {"0.8754", "0.86"} <= {row.published for row in rows}  # as they were printed
+    known = sample_report.with_reported()
+    first = known.verdict.reported[0].model_copy(update={"percentile": 12.4, "below": 1, "seeds": 10})
+    known = dataclasses.replace(known, verdict=known.verdict.model_copy(update={"reported": (first,)}))
+    assert [row.percentile for row in tables.reported_rows(known)] == ["12th percentile; 1 of 10 runs below"]
     lost = sample_report.with_reported()
     first = lost.verdict.reported[0].model_copy(update={"mean": None, "low": None, "high": None, "inside": None})
     lost = dataclasses.replace(lost, verdict=lost.verdict.model_copy(update={"reported": (first,)}))

@@ -10,7 +10,7 @@ from typing import Any
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery
-from tiebreak.report.figures import main_figures
+from tiebreak.report.figures import main_figures, pareto
 from tiebreak.report.figures.drawing import Legend
 from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
@@ -159,6 +159,12 @@ def figures(evidence: Evidence) -> dict[str, Any]:
             settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
         ),
         "setting_dots": sum(len(row.scores) for row in settings) <= main_figures.MOST_DOTS,
+        "pareto": pareto.pareto_plot(
+            evidence.verdict.designs,
+            quantity=f"test {metric_table.directed(metric, evidence.study.goal())}",
+            goal=evidence.study.goal(),
+        ),
+        "pareto_legend": everyone,
         "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
         "reported_panels": _reported_panels(reported),
         "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],

@@ -32,6 +32,8 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None, folde
     _say(console, verdict.question)
     console.print()
     _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
+    if verdict.cost:
+        _say(console, verdict.cost)
     console.print()
     _print_arms(console, verdict)
     better = " (lower is better)" if verdict.metric.goal == "min" else ""
