@@ -31,7 +31,7 @@ app = typer.Typer(
     help=(
         "Is design A really better than design B, by how much, and at what cost?\n\n"
         "Tiebreak trains both on equal terms, with enough seeds to know. Start with:\n\n"
-        "`tiebreak run pooling --quick` — two minutes, no download, ends with a verdict and a report."
+        "`tiebreak run pooling --quick` — three minutes on two cores, no download, ends with a verdict and a report."
     ),
 )
 app.add_typer(data_app, name="data")

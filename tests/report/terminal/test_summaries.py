@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -180,6 +181,13 @@ def cohort(name: str, at_once: int, cannot_fuse: str = "") -> summaries.CohortRo
     return summaries.CohortRow(
         name=name, runs=30, parameters=225_618, at_once=at_once, memory=at_once * 2.5e6, cannot_fuse=cannot_fuse
     )
+
+
+def test_little_memory_is_written_in_a_smaller_unit() -> None:
+    console, written = plain()
+    summaries.print_cohorts(console, [dataclasses.replace(cohort("tiny", 3), memory=480.0)], 3.1e6)
+    assert "0.48 kB" in written.getvalue()
+    assert "3.1 MB" in written.getvalue()
 
 
 def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> None:

@@ -228,7 +228,9 @@ def print_prediction(console: Console, seconds: float | None, how: str) -> None:
 
 
 def _size(count: float) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{rounded(count / 1e6)} MB"
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{rounded(count / 1e6)} MB" if count >= 1e5 else f"{rounded(count / 1e3)} kB"
 
 
 def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:
