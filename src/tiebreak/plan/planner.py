@@ -174,7 +174,7 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
         if own and mixes_rows(network, shape, training=False):
             raise TiebreakError(
                 f"design {arm.design!r}: its output for an example depends on the others of the batch in evaluation"
-                " mode too, so that a result would depend on what is evaluated together; use stored statistics there, as"
+                " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
                 " nn.BatchNorm does with track_running_stats=True"
             )
         return NetworkFacts(
