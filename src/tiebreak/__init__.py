@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tiebreak.api import open_result, run
     from tiebreak.errors import TiebreakError
     from tiebreak.exchange.score_sources import read_scores
+    from tiebreak.own_functions import compare
     from tiebreak.plan.planner import make_plan
     from tiebreak.study.schema import Study
     from tiebreak.study_result import Result
@@ -26,6 +27,7 @@ _HOMES = {
     "Result": "tiebreak.study_result",
     "Study": "tiebreak.study.schema",
     "TiebreakError": "tiebreak.errors",
+    "compare": "tiebreak.own_functions",
     "compare_scores": "tiebreak.verdict.scores",
     "make_plan": "tiebreak.plan.planner",
     "open_result": "tiebreak.api",
@@ -38,6 +40,7 @@ __all__ = [
     "Study",
     "TiebreakError",
     "__version__",
+    "compare",
     "compare_scores",
     "make_plan",
     "open_result",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -45,6 +46,55 @@ def python(module: str) -> list[str]:
 def was_killed(code: int) -> bool:
     """Whether a process with this exit code was killed outright, as systems do that run out of memory."""
     return code == -getattr(signal, "SIGKILL", 0)  # Windows has no such signal
+
+
+def end_group(leader: int, *, force: bool) -> bool:
+    """Ask the process group of `leader` to end, or end it by force. False: there is no such group any more."""
+    try:
+        os.killpg(leader, signal.SIGKILL if force else signal.SIGTERM)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # macOS says so where only zombies are left
+        return False
+    return True
+
+
+def wait_without_reaping(process: int) -> None:
+    """Wait until a child process has ended; its number stays taken where the system allows it (macOS: Python 3.13)."""
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
+
+
+def end_with_parent() -> None:
+    """For a child process before it becomes another program: Linux kills it when the thread that made it ends.
+
+    Other systems have nothing like it; there, the pipe to the supervisor has to be enough.
+    """
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def adopt_orphans() -> None:
+    """On Linux, what our children start becomes our child when they end, also in another session; see end_children."""
+    if sys.platform == "linux":
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+
+
+def end_children() -> None:
+    """End all processes below this one by force, whatever group they are in."""
+    while found := psutil.Process().children(recursive=True):
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()
+        if psutil.wait_procs(found, 1.0)[1]:
+            return  # cannot be ended, such as a process of another user
+
+
+def gpu_count() -> int:
+    """How many NVIDIA GPUs the machine has, found without torch."""
+    return len([path for path in Path("/dev").glob("nvidia[0-9]*") if path.name[6:].isdecimal()])
 
 
 def sync_folder(folder: Path) -> None:

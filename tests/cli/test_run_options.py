@@ -18,7 +18,7 @@ SHARED = ("study", "data", "data_dir", "seeds", "epochs", "grid", "quick", "devi
 def test_run_has_every_option_of_plan() -> None:
     plan, run = (inspect.signature(command).parameters for command in (run_command.plan, run_command.run))
     assert tuple(plan) == SHARED
-    assert set(run) == {*SHARED, "out", "strategy", "precision"}
+    assert set(run) == {*SHARED, "out", "strategy", "precision", "allow_program"}
     assert all(run[name] == plan[name] for name in plan)
 
 

@@ -13,6 +13,7 @@ def test_the_last_value_is_that_of_the_last_step(tmp_path: Path) -> None:
     folder = mlruns(tmp_path)
     assert is_store(folder)
     assert not is_store(tmp_path / "nothing")
+    assert [name for name, _ in read_mlruns(tmp_path).rows] == [name for name, _ in read_mlruns(folder).rows]
     found = read_mlruns(folder)
     assert list(found.metrics) == ["val/acc"]
     place = list(found.columns).index("val/acc")

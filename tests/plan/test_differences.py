@@ -23,7 +23,7 @@ def planned(study: Study) -> tuple[list[PlannedArm], dict[str, Run]]:
     arms, runs = [], {}
     for arm in study.arms:
         keys = {}
-        for setting in study.settings():
+        for setting in study.settings(arm):
             known = registry.DESIGNS.get(arm.design)
             run = sample_report.make_run(study, arm, setting, 0).model_copy(
                 update={
@@ -31,6 +31,7 @@ def planned(study: Study) -> tuple[list[PlannedArm], dict[str, Run]]:
                     "options": task_options(study, arm),
                     "optimiser": study.optimiser_of(arm),
                     "hypers": hypers(study, arm, setting),
+                    "augment": study.augment_of(arm),
                 }
             )
             runs[run.identity] = run
@@ -111,3 +112,15 @@ def test_a_key_that_a_run_gets_later_is_compared_without_a_change_here() -> None
     assert Difference(kind="precision", name="precision", first="float32", own="bf16").text == (
         "precision bf16 instead of float32"
     )
+
+
+def test_what_another_rule_or_schedule_does_not_have_is_no_difference(tiny_study: Callable[..., Study]) -> None:
+    plateau = {"kind": "sgd-nesterov", "schedule": {"kind": "plateau"}}
+    arms = [
+        {"name": "first", "design": "cnn-pool", "optimiser": plateau, "augment": {"shift": 2, "flip": True}},
+        {"name": "second", "design": "cnn-pool", "optimiser": {"kind": "adam"}, "grid": {"lr": [0.1]}},
+    ]
+    study = tiny_study(arms=arms, comparisons=[{"a": "first", "b": "second"}], fixed=None)
+    found = "; ".join(texts(study))
+    assert all(part in found for part in ("adam instead of sgd-nesterov", "augment none instead of flip, shift 2"))
+    assert not any(part in found for part in ("its own", "crop", "factor", "momentum"))

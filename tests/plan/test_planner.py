@@ -47,7 +47,7 @@ def own_data(tmp_path: Path) -> Path:
     return tiny.write_data(tmp_path / "data")
 
 
-def term(plan: Plan, name: str) -> tuple[bool, str]:
+def term(plan: Plan, name: str) -> tuple[bool | None, str]:
     return next((item.equal, item.value) for item in plan.terms if item.name == name)
 
 

@@ -21,7 +21,7 @@ class ProgressListener:
         self._display: TrainingProgress | None = None
         self._runs: dict[str, PendingRun] = {}
         self._paths: dict[str, list[str]] = {}  # trajectory -> identities
-        self._steps = 1
+        self._steps, self._unit = 1, "epoch"
         self._epochs: dict[str, float] = {}  # identity -> epochs done
         self._rates: dict[str, float] = {}  # identity -> its share of the steps per second, while it is trained
         self._ended: dict[str, Status] = {}
@@ -58,7 +58,7 @@ class ProgressListener:
             self._end(message.record.identity, message.record.status, message.record.reason)
 
     def _start(self, started: TrainingStarted) -> None:
-        self._runs, self._steps = dict(started.runs), started.steps
+        self._runs, self._steps, self._unit = dict(started.runs), started.steps, started.unit
         self._epochs = {identity: float(run.done) for identity, run in started.runs.items()}
         self._rates, self._ended, self._paths = {}, {}, {}
         for identity, run in started.runs.items():
@@ -111,6 +111,7 @@ class ProgressListener:
                 runs=len(runs),
                 cohorts=self._cohorts(),
                 rate=sum(self._rates.values()),
+                unit=self._unit,
             )
         )
 

@@ -11,6 +11,7 @@ import typer
 
 from tiebreak.cli.data_commands import DataDirOption
 from tiebreak.cli.output import print_error, print_line
+from tiebreak.cli.seed_options import AllDecidedOption, MaxSeedsOption, UntilDecidedOption, first_look, growing
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -72,6 +73,10 @@ def _study(
     if Path(name).name == STUDY_FILE:
         require_folder_file(Path(name))  # the copy in a results folder must be as it was written
     study = Study.load(name)
+    if study.program is not None:
+        from tiebreak.plan.program_plan import require_program
+
+        require_program(study, name)
     study = study.quickened() if quick else study
     return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(grid_values, grid or ())))
 
@@ -81,6 +86,9 @@ def plan(
     data: DataOption = None,
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
+    until_decided: UntilDecidedOption = False,
+    until_all_decided: AllDecidedOption = False,
+    max_seeds: MaxSeedsOption = None,
     epochs: EpochsOption = None,
     grid: GridOption = None,
     quick: QuickOption = False,
@@ -96,11 +104,13 @@ def plan(
     from tiebreak.study.design_file import designs_are_code
 
     chosen, console = _study(study, quick, data, seeds, epochs, grid), SafeConsole()
+    chosen, looks = first_look(growing(chosen, seeds, until_decided, until_all_decided, max_seeds))
     if chosen.designs_from is not None:
         print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
-    summaries.print_plan(console, chosen, planned)  # what takes no time first
-    show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
+    summaries.print_plan(console, chosen, planned, looks)  # what takes no time first
+    if chosen.program is None:
+        show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
 
 def run(
@@ -108,6 +118,9 @@ def run(
     data: DataOption = None,
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
+    until_decided: UntilDecidedOption = False,
+    until_all_decided: AllDecidedOption = False,
+    max_seeds: MaxSeedsOption = None,
     epochs: EpochsOption = None,
     grid: GridOption = None,
     out: Annotated[
@@ -131,27 +144,34 @@ def run(
             "faster for networks with large products."
         ),
     ] = Precision.float32,
+    allow_program: Annotated[
+        bool,
+        typer.Option("--allow-program", help="Run the study's own program, with your rights, without a question."),
+    ] = False,
 ) -> None:
     """Train the runs that are missing, decide, and write the report.
 
     After an interruption the same command continues and repeats nothing; more `--seeds` or `--epochs` extend the
-    results. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
-    report.html.
+    results. `--until-decided` trains as few seeds as the question needs: its 95 % hold for all looks together. The
+    folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and report.html.
     """
     from tiebreak import api
+    from tiebreak.cli.ask import asked
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.drive.runner import Machine
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
     chosen = _study(study, quick, data, seeds, epochs, grid)
+    chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
     )
+    allowed = allow_program or (chosen.program is not None and asked(chosen))
     try:
         with ProgressListener(console) as progress:
-            result = api.run(chosen, folder, machine=machine, listen=progress.on_message)
+            result = api.run(chosen, folder, machine=machine, listen=progress.on_message, allow_program=allowed)
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # after the ^C of the terminal
         print_error("stopped; the same command continues where it was")

@@ -16,6 +16,7 @@ from tiebreak.files import inside
 from tiebreak.models.design import SHAPES
 from tiebreak.plan.resolve import complete
 from tiebreak.plan.runs import Run
+from tiebreak.results.record import PROGRAM_RUNS
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.streams import stream
@@ -55,6 +56,8 @@ def use(
     """
     result = open_result(folder)
     how = how or {}
+    if result.study.program is not None:
+        raise TiebreakError(f"{folder}: the networks of a program are its own; see {PROGRAM_RUNS}/ for what it left")
     _check(how, result.study.task)
     tally = Tally(result.study, result.plan, result.records)
     name = arm or best_arm(result, tally)

@@ -72,6 +72,7 @@ class TrainingStarted:
     steps: int  # of an epoch of one run
     stored: int  # runs that have a result already
     workers: int
+    unit: Literal["epoch", "run"] = "epoch"  # what progress is counted in: a program's epochs are its own
     kind: Literal["TrainingStarted"] = "TrainingStarted"
 
 
@@ -104,10 +105,11 @@ class EpochDone:
 
 @dataclass(frozen=True, kw_only=True)
 class RunEnded:
-    """The end of a run, with its evaluations on the test split."""
+    """The end of a run, with its evaluations on the test split; of a program, with all its epochs too."""
 
     record: RunRecord
     finals: tuple[FinalRecord, ...] = ()
+    epochs: tuple[EpochRecord, ...] = ()
     kind: Literal["RunEnded"] = "RunEnded"
 
 

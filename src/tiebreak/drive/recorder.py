@@ -29,6 +29,7 @@ def record(store: Store, folder: Path, message: Message) -> None:
             superfluous = _older(store, message.checkpoints)
         elif isinstance(message, RunEnded):
             store.add_run(message.record)
+            store.replace_epochs(message.epochs)
             for final in message.finals:
                 store.add_final(final)
             if message.record.status != "failed":  # a failed run is tried again, from its last checkpoint

@@ -32,7 +32,7 @@ def _rows(path: Path, reader: Any, width: int) -> Iterator[Row]:
     try:
         for row in reader:
             if any(cell and not cell.isspace() for cell in row):
-                if len(row) < width or any(cell.strip() for cell in row[width:]):
+                if len(row) != width and (len(row) < width or any(cell.strip() for cell in row[width:])):
                     where = f"{path}, line {reader.line_num}"
                     raise TiebreakError(f"{where}: {len(row)} cells where the header has {width}; complete it")
                 yield reader.line_num, row

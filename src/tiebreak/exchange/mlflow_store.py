@@ -29,7 +29,7 @@ def is_store(folder: Path) -> bool:
 def read_mlruns(folder: Path) -> Table:
     """The runs of an mlruns/ folder: parameters, the last value of every metric, the name of the experiment."""
     runs, metrics, others = list[Run](), set[str](), 0
-    for place, meta in _runs(folder):
+    for place, meta in _runs(folder / "mlruns" if (folder / "mlruns").is_dir() else folder):
         if meta.get("lifecycle_stage", "active") != "active":
             continue
         if meta.get("status", FINISHED[0]) not in FINISHED:
@@ -48,7 +48,7 @@ def read_mlruns(folder: Path) -> Table:
 
 def read_mlflow_sqlite(path: Path) -> Table:
     """The runs of an sqlite file of MLflow, from a copy: mlflow may change what it opens."""
-    what = f"{path}: an MLflow database"
+    what = f"{path}: reading an MLflow database"
     entities = require("mlflow.entities", "mlflow", what)
     store = require("mlflow.store.tracking.sqlalchemy_store", "mlflow", what)
     runs, metrics, others = list[Run](), set[str](), 0

@@ -19,7 +19,7 @@ DEFAULTS = {"arm": "study", "seed": "number", "score": "value"}
 
 def read_optuna(path: Path) -> Table:
     """The finished trials of all studies: study, number, parameters, attributes, value. The file stays as it is."""
-    optuna = require("optuna", "optuna", f"{path}: an Optuna storage")
+    optuna = require("optuna", "optuna", f"{path}: reading an Optuna storage")
     check_regular(path)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

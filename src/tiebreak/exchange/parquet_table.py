@@ -15,7 +15,7 @@ MOST_CELLS = 50_000_000
 
 def read_parquet(path: Path) -> Table:
     """The table of a Parquet file: its columns of numbers and texts."""
-    arrow = require("pyarrow.parquet", "parquet", f"{path}: Parquet")
+    arrow = require("pyarrow.parquet", "parquet", f"{path}: reading Parquet")
     check_regular(path)
     try:
         file = arrow.ParquetFile(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -198,9 +197,11 @@ def _lacking(table: Table, row: Row, role: str, patterned: bool) -> str:
 
 
 def _text(cell: Cell) -> str:
+    if isinstance(cell, str):  # first: a CSV may have millions of cells
+        return cell.strip()
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))  # a column of whole numbers with gaps is read as floats
-    return "" if cell is None else str(cell).strip()
+    return "" if cell is None else str(cell)
 
 
 def _seed(text: str) -> Seed:
@@ -209,9 +210,7 @@ def _seed(text: str) -> Seed:
 
 def _number(table: Table, place: int | str, cell: Cell, what: str, *, wide: bool = False) -> float:
     try:
-        if isinstance(cell, bool):
-            raise ValueError
-        number = float(cell if cell is not None else "")
+        number = float("" if cell is None or isinstance(cell, bool) else cell)
     except (ValueError, OverflowError):
         if wide:
             raise TiebreakError(
@@ -220,7 +219,7 @@ def _number(table: Table, place: int | str, cell: Cell, what: str, *, wide: bool
             ) from None
         shown = f"{what} {_text(cell)!r}"
         raise TiebreakError(f"{table.at(place)}: the {shown} is not a number; write it like 0.93") from None
-    if not usable(number) or math.isnan(number):
+    if not usable(number):
         raise TiebreakError(
             f"{table.at(place)}: the {what} {_text(cell)!r} cannot be compared; remove the line of a run that failed"
         )

@@ -23,7 +23,9 @@ def event_folders(folder: Path) -> list[Path]:
 
 def read_tensorboard(folder: Path, progress: Progress | None = None) -> Table:
     """The runs below a folder, named by their paths, with the last value of each scalar and with hparams if written."""
-    module = require("tensorboard.backend.event_processing.event_accumulator", "tensorboard", f"{folder}: event files")
+    module = require(
+        "tensorboard.backend.event_processing.event_accumulator", "tensorboard", f"{folder}: reading event files"
+    )
     folders = event_folders(folder)
     if not folders:
         raise TiebreakError(f"{printable(folder)}: no event file below it ({EVENTS}…)")

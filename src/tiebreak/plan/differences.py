@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tiebreak.plan.resolve import complete, uses_hyper
+from tiebreak.plan.resolve import RULE_HYPERS, complete, uses_hyper
 from tiebreak.plan.runs import Difference, PlannedArm, Run
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
@@ -29,6 +29,9 @@ def run_facts(run: Run) -> Facts:
     for key in type(run).model_fields:
         if key not in NOT_COMPARED:
             found.update(_flat(KINDS.get(key, key), key, getattr(run, key)))
+    if run.augment is not None:  # one thing, not a list of everything that it could do
+        found = {key: value for key, value in found.items() if key[0] != "augment"}
+    found["augment", "augment"] = run.augment.text() if run.augment is not None else "none"
     for name in run.hypers:
         if not uses_hyper(run.optimiser.kind, name):
             del found["hypers", name]
@@ -90,8 +93,15 @@ def _essential(found: Sequence[Difference], arm: Arm) -> Iterator[Difference]:
         if each.kind == "build" and other_design:  # the options of another design are no change of this one's
             if each.own is not None and not (each.name in known and known[each.name].default == each.own):
                 yield each.model_copy(update={"first": None})
-        elif not (each.kind == "hypers" and each.name not in arm.fixed and _is_of_one_rule(each)):
+        elif not _follows_from_the_rule(each, arm):
             yield each
+
+
+def _follows_from_the_rule(each: Difference, arm: Arm) -> bool:
+    """Whether a difference is only that one of two update rules or schedules does not have a key."""
+    if each.own is None and (each.kind == "schedule" or (each.kind == "hypers" and each.name in RULE_HYPERS)):
+        return True
+    return each.kind == "hypers" and each.name not in arm.fixed and _is_of_one_rule(each)
 
 
 def _is_of_one_rule(each: Difference) -> bool:

@@ -19,6 +19,7 @@ from tiebreak.errors import TiebreakError, explain_design_errors
 from tiebreak.plan.advice import NetworkFacts, PlannedData, warnings
 from tiebreak.plan.code_identity import Sources
 from tiebreak.plan.differences import arm_differences
+from tiebreak.plan.program_plan import make_program_plan, program_inputs
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
     PLAN_FILE,
@@ -34,6 +35,7 @@ from tiebreak.plan.runs import (
 from tiebreak.plan.terms import equal_terms
 from tiebreak.study import registry
 from tiebreak.study.design_file import DESIGNS_FILE, LIMIT_BYTES
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Arm, Study
 
@@ -57,7 +59,8 @@ def plan_inputs(study: Study, data_dir: Path | None) -> str:
     """A digest of all that a plan is made of: the study, our code, the data."""
     texts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in design_modules(study).items()}
     content = study.model_dump(mode="json", exclude={"designs_from"})  # their text counts, not where it lies
-    return digest([content, _code_digest(), texts, data_checksum(study, data_dir)])
+    own = program_inputs(study) if study.task == PROGRAM else []
+    return digest([content, _code_digest(), texts, own, data_checksum(study, data_dir)])
 
 
 def design_modules(study: Study) -> dict[str, str]:
@@ -76,6 +79,8 @@ def design_modules(study: Study) -> dict[str, str]:
 
 def data_checksum(study: Study, data_dir: Path | None) -> str:
     """The checksum of the study's data, found without loading it."""
+    if study.task == PROGRAM:
+        return ""  # the program loads its own data
     return families.checksum(registry.TASKS[study.task].family, study.data, data_dir)
 
 
@@ -89,6 +94,8 @@ def _code_digest() -> str:
 
 def make_plan(study: Study, data_dir: Path | None) -> Plan:
     """Every run that the study needs. Builds each network once to count parameters and operations; trains nothing."""
+    if study.task == PROGRAM:
+        return make_program_plan(study, plan_inputs(study, data_dir))
     from tiebreak import catalog
 
     first = task_options(study, study.arms[0])

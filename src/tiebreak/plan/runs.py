@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from tiebreak.study import parsing
 from tiebreak.study.augment import Augment
 from tiebreak.study.base import Exact, Init, RunPrecision, setting_label
 from tiebreak.study.optimiser import Optimiser
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.registry import Goal, Scalar, is_path
 
 PLAN_FILE = "plan.json"
@@ -28,6 +30,7 @@ OPTIONAL = (
     "init",
     "precision",
 )  # part of a run's names only where they are set
+PROGRAM_IDENTITY = {"task", "source", "build", "options", "seed", "comparability"}  # of a program's run
 COHORT_VARIES = {"hypers", "setting", "seed", "epochs", "evaluations"}  # what differs within a cohort
 
 
@@ -77,6 +80,8 @@ class Run(Exact):
     @cached_property  # a hash takes 20 µs, and readers ask often
     def trajectory(self) -> str:
         """The identity of the training, whatever its number of epochs."""
+        if self.task == PROGRAM:  # all else is a name for people, or has no meaning for a program
+            return digest(self.model_dump(mode="json", include=PROGRAM_IDENTITY))
         content = self._content({"evaluations", "epochs", "setting"})
         if self.optimiser.schedule.depends_on_budget():
             content["epochs"] = self.epochs
@@ -93,6 +98,11 @@ class Run(Exact):
         for name in ("trajectory", "identity"):
             copy.__dict__.pop(name, None)
         return copy
+
+    @property
+    def most_epochs(self) -> float:
+        """The last epoch that belongs to the run; a program decides by itself how many it reports."""
+        return math.inf if self.task == PROGRAM else self.epochs
 
     @property
     def cohort(self) -> str:
@@ -189,7 +199,7 @@ class PlannedArm(Exact):
     design: str
     evaluation: str
     runs: dict[str, str]  # "setting label/seed" -> identity
-    parameters: int
+    parameters: int | None  # None: unknown, of a program
     flops: int | None  # multiply-adds times two for one example; None: unknown
     cannot_fuse: str = ""  # why its runs are trained one after the other; empty: they can be fused
     shape: dict[str, int] = Field(default_factory=dict)  # the sizes that its network is built for
@@ -216,8 +226,13 @@ class Term(Exact):
     """One of the terms of a comparison: its name, whether it is equal for all arms, and its value."""
 
     name: str
-    equal: bool
+    equal: bool | None  # None: not checked, it is the program's own
     value: str
+
+    @property
+    def state(self) -> str:
+        """`equal`, `not equal` or `not checked`."""
+        return {True: "equal", False: "not equal", None: "not checked"}[self.equal]
 
 
 class DataSummary(Exact):

@@ -13,6 +13,7 @@ from tiebreak.report import formatting
 from tiebreak.report.training_speed import SPEED
 from tiebreak.results.record import EpochRecord, Records
 from tiebreak.results.tally import Tally
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Setting, Study, setting_label
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, statistics
@@ -132,7 +133,7 @@ class Evidence:
                 for epoch, record in self.epochs(identity).items():
                     by_epoch.setdefault(epoch, {})[seed] = record.metrics.get(key, math.nan)
         return [
-            point(epoch, list(scores.values()), ranges.range_of(key))
+            point(epoch, list(scores.values()), ranges.range_of(key, self.study.task))
             for epoch, scores in ((epoch, usable_scores(by_epoch[epoch])) for epoch in sorted(by_epoch))
             if scores
         ]
@@ -145,7 +146,7 @@ class Evidence:
             places=(places[0], places[len(places) // 2]),
             scores=paired_scores(self.tally, item.sides),
             differences=item.kind == "interaction",
-            limits=paired_ranges(item.sides),
+            limits=paired_ranges(item.sides, self.study.task),
         )
 
     def status(self, identity: str) -> str:
@@ -163,9 +164,9 @@ class Evidence:
 
     def train_seconds(self) -> float:
         """Training time of everything recorded, shared runs counted once, without evaluation and checkpoints."""
-        longest: dict[str, int] = {}
+        longest: dict[str, float] = {}
         for identity, trajectory in self.trajectories.items():
-            longest[trajectory] = max(self.plan.runs[identity].epochs, longest.get(trajectory, 0))
+            longest[trajectory] = max(self.plan.runs[identity].most_epochs, longest.get(trajectory, 0))
         return sum(
             record.seconds.get("train", 0.0)
             for trajectory, last in longest.items()
@@ -202,7 +203,8 @@ class Evidence:
         status, total = self.status(run.identity), run.epochs
         if status in ("diverged", "failed"):
             record = self.records.runs[run.identity]
-            return status, f"epoch {record.epoch} of {total}: {record.reason or 'no reason recorded'}"
+            when = "" if run.task == PROGRAM else f"epoch {record.epoch} of {total}: "
+            return status, f"{when}{record.reason or 'no reason recorded'}"
         if status == "missing":
             trained = len(self.epochs(run.identity))
             return status, f"{trained} of {total} epochs trained" if trained else "not started"
@@ -215,7 +217,7 @@ class Evidence:
     def epochs(self, identity: str) -> Mapping[int, EpochRecord]:
         """What is recorded of a run, by epoch."""
         recorded = self.records.epochs.get(self.trajectories[identity], {})
-        last = self.plan.runs[identity].epochs
+        last = self.plan.runs[identity].most_epochs
         return {epoch: record for epoch, record in recorded.items() if epoch <= last}
 
 

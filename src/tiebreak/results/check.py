@@ -19,6 +19,7 @@ from tiebreak.results.seal import SEAL_FILE
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.store_limits import check_store_files
 from tiebreak.results.write_log import log_problem
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.text import listed, number_of
 
 
@@ -54,7 +55,7 @@ def check(folder: Path) -> Checked:
         else:
             runs = len(plan.runs)
             for run in without_checkpoint(store, records.runs):
-                if run.identity in plan.runs:
+                if run.identity in plan.runs and plan.runs[run.identity].task != PROGRAM:
                     line = f"no checkpoint of epoch {run.epoch} of {plan.runs[run.identity].label} is recorded"
                     problems.append(f"{store.path}: {line}; `tiebreak run` makes it again")
         recorded = store.checkpoints()

@@ -25,6 +25,7 @@ from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.store_header import repair_header
 from tiebreak.results.store_limits import check_store_files, refuse_programs
 from tiebreak.results.write_log import log_problem
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.text import number_of
 
 DAMAGED = "damaged"
@@ -69,8 +70,9 @@ def heal(folder: Path) -> list[str]:
         return lines
     with closing(Store.open(folder)) as store:
         if store.schema < SCHEMA_VERSION:
-            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: files and checkpoints get digests"
-            lines.append(f"{what}; what changed before now is not noticed")
+            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: looks at the results are counted"
+            digests = "; files and checkpoints get digests; what changed before now is not noticed"
+            lines.append(f"{what}{digests if store.schema == 1 else ''}")
     with closing(Store.create(folder)) as store:
         for name, line in file_problems(store, folder).items():
             lines.append(line + aside.move(folder / name, name.replace("/", ".")))
@@ -87,7 +89,7 @@ def drop_without_checkpoint(folder: Path, planned: Mapping[str, Run]) -> list[st
         return [
             _drop(store, run, f"{planned[run.identity].label}: its checkpoint of epoch {run.epoch} is gone")
             for run in without_checkpoint(store, store.records().runs)
-            if run.identity in planned
+            if run.identity in planned and planned[run.identity].task != PROGRAM  # a program keeps its own states
         ]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.tally import Tally
-from tiebreak.study import registry
+from tiebreak.study.program_keys import PROGRAM
 
 Row = dict[str, str | int | float | bool | None]
 
@@ -18,7 +18,10 @@ def score_rows(tally: Tally) -> list[Row]:
     not recorded is None. `chosen` marks the setting that validation chose for the arm.
     """
     study, rows = tally.study, []
-    metrics = tuple(registry.TASKS[study.task].metrics)
+    metrics = tuple(study.entry.metrics)
+    if study.task == PROGRAM:  # all that it reported, whatever it is called
+        finals = [final for one in tally.plan.runs for final in tally.records.finals.get(one, {}).values()]
+        metrics = tuple(dict.fromkeys(name for final in finals for name in final.metrics if name[:4] != "val_"))
     for arm in study.arms:
         chosen = tally.chosen(arm.name)
         for setting in study.settings(arm):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from tiebreak.plan.runs import Plan, PlannedArm
 from tiebreak.results.correlation import LEAST_POINTS, least_spearman
 from tiebreak.results.record import Records
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Setting, Study, setting_label
 
 Scores = dict[int, float]  # seed -> score
@@ -65,10 +66,12 @@ class Tally:
         record = self.records.runs.get(identity)
         if record is None or record.status != "done":
             return None
-        if not metric.startswith(("val_", "train_")):
-            final = self.records.finals.get(identity, {}).get(self._arms[arm].evaluation)
-            return final.metrics[metric] if final is not None else None
         run = self.plan.runs[identity]
+        final = self.records.finals.get(identity, {}).get(self._arms[arm].evaluation)
+        if run.task == PROGRAM:  # it gives its scores at the end, those on validation too
+            return final.metrics.get(metric) if final is not None else None
+        if not metric.startswith(("val_", "train_")):
+            return final.metrics[metric] if final is not None else None
         epochs = self.records.epochs[run.trajectory]
         if metric == "train_loss_running":  # as the reports plotted it: the mean over all epochs so far
             seen = range(1, record.evaluated_epoch + 1)
@@ -121,10 +124,24 @@ class Tally:
             values = list(self.scores(arm, setting, metric).values())
             unknown = not values or not np.isfinite(values).all()
             mean = 0.0 if unknown else float(np.mean(values))
-            return unknown, self.failed(arm, setting), -mean if goal == "max" else mean
+            lost = self.failed(arm, setting)
+            if self.study.task == PROGRAM:  # a crash says nothing about the setting, unless most runs crash
+                ended = [self.status(arm, setting, seed) for seed in range(self.study.seeds)]
+                unknown, lost = unknown or ended.count("failed") > len(ended) / 2, ended.count("diverged")
+            return unknown, lost, -mean if goal == "max" else mean
 
         self._chosen[arm] = min(self.study.settings(arm), key=rank)
         return self._chosen[arm]
+
+    def step_ms(self, arm: str, setting: Setting) -> float | None:
+        """A training step of one run, timed alone before training; None where that was not done on the runs' device."""
+        identities = [identity for _, identity in self.runs(arm, setting) if identity in self.records.runs]
+        found = {
+            (self.plan.runs[identity].cohort, self.records.runs[identity].provenance.get("device", ""))
+            for identity in identities
+        }
+        times = [self.records.choices[key].loop_ms for key in found if key in self.records.choices]
+        return times[0] if len(found) == len(times) == 1 else None
 
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
         """The mean training clock of a finished run: no evaluation, no checkpoints."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WrapValidator, model_validator
 
 from tiebreak.errors import nearest
 from tiebreak.study.registry import Scalar
@@ -14,8 +15,13 @@ Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=
 Setting = Mapping[str, float]
 RunPrecision = Literal["float32", "float64", "bfloat16"]
 Init = Literal["xavier-uniform", "xavier-normal", "kaiming-uniform", "kaiming-normal", "orthogonal"]
+Number = Annotated[  # an integer stays one: a program may not take 64.0 for 64
+    float,
+    WrapValidator(lambda value, check: value if type(value) is int else check(value)),
+    PlainSerializer(lambda value: value),
+]
 Margin = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Grid = dict[str, Annotated[tuple[float, ...], Field(min_length=1, strict=False)]]
+Grid = dict[str, Annotated[tuple[Number, ...], Field(min_length=1, strict=False)]]
 
 
 def _scalar(value: Any) -> Any:
@@ -42,11 +48,17 @@ class Strict(Exact):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
-        known = cls.model_fields  # looked up once: a plan has thousands of runs with many keys
+        known = _keys(cls)  # looked up once: a plan has thousands of runs with many keys
         for key in data if isinstance(data, dict) else ():
             if key not in known:
-                raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
+                raise ValueError(f"unknown key {key!r}; {nearest(str(key), known)}")
         return data
+
+
+@cache
+def _keys(model: type[BaseModel]) -> frozenset[str]:
+    """The keys of a model as files write them."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items())
 
 
 def setting_label(setting: Setting) -> str:

@@ -89,10 +89,13 @@ def with_absolute_paths(content: Mapping[str, Any], folder: Path) -> dict[str, A
     found = dict(content)
     for key in ("designs_from", "data"):
         value = content.get(key)
-        if isinstance(value, str) and (key == "designs_from" or registry.is_path(value)):
+        if isinstance(value, str) and (key == "designs_from" or (registry.is_path(value) and "program" not in content)):
             if "\0" in value:
                 raise TiebreakError(f"{key}: a NUL character in the path {value!r}; write it without")
             found[key] = str((folder / value).resolve())
+    program = content.get("program")
+    if isinstance(program, dict) and isinstance(program.get("folder", "."), str):
+        found["program"] = {**program, "folder": str((folder / program.get("folder", ".")).resolve())}
     return found
 
 
@@ -153,6 +156,11 @@ def grid_values(text: str) -> tuple[str, tuple[float, ...]]:
     """
     name, _, values = text.partition("=")
     try:
-        return name.strip(), tuple(float(value) for value in values.split(","))
+        return name.strip(), tuple(map(_grid_value, values.split(",")))
     except ValueError:
         raise TiebreakError(f"--grid {text}: should be a name and numbers, such as lr=0.1,0.03,0.01") from None
+
+
+def _grid_value(text: str) -> float:
+    """A number; an integer stays one, as in a study file."""
+    return int(text) if text.strip().lstrip("-").isdecimal() else float(text)

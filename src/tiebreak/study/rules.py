@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tiebreak.errors import nearest
-from tiebreak.study import registry
+from tiebreak.study import program_rules, registry
 from tiebreak.study.base import setting_label
 from tiebreak.study.design_file import declared_names
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.registry import Option, Scalar
 
 if TYPE_CHECKING:
@@ -26,7 +27,14 @@ TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", s
 
 def check(study: Study) -> None:
     """Raise ValueError at the first rule that the study breaks."""
-    _member("task", study.task, registry.TASKS)
+    _member("task", study.task, [*registry.TASKS, PROGRAM])
+    if study.task == PROGRAM:
+        _check_size(study)
+        program_rules.check(study)
+        _check_names(study)
+        return
+    if study.program is not None:
+        raise ValueError("program: only with task = 'program'")
     task = registry.TASKS[study.task]
     _check_data("data", study.data, task)
     _check_protocol("protocol", study.protocol, study.data, task)
@@ -34,13 +42,6 @@ def check(study: Study) -> None:
     for name in declared_names(Path(study.designs_from)) if study.designs_from is not None else ():
         if name in registry.DESIGNS:
             raise ValueError(f"designs_from: {name!r} is a design of the catalog; give yours another name")
-    for key, names in (
-        ("quick.without", study.quick.without),
-        ("quick.build_of", study.quick.build_of),
-        ("quick.grid_of", study.quick.grid_of),
-    ):
-        for name in names:
-            _member(key, name, [arm.name for arm in study.arms])
     check_options("options", study.options, task.options)
     if task.ordered and study.budget.batch != 1:
         raise ValueError(f"budget.batch: should be 1: the task {study.task} trains on one window after the other")
@@ -49,8 +50,7 @@ def check(study: Study) -> None:
     _check_fixed("fixed", study.fixed, study.grid)
     for index, arm in enumerate(study.arms, start=1):
         _check_arm(f"arms[{index}]", arm, study, task)
-    _unique("arms", [arm.name for arm in study.arms])
-    _check_comparisons(study, task)
+    _check_names(study)
     _unique("claims", [claim.id for claim in study.claims])
     for index, claim in enumerate(study.claims, start=1):
         _member(f"claims[{index}].comparison", claim.comparison, [item.name for item in study.comparisons])
@@ -62,16 +62,30 @@ def check(study: Study) -> None:
     _check_quick(study, task)
 
 
+def _check_names(study: Study) -> None:
+    """Arms and comparisons have names of their own, and name arms that are there."""
+    _unique("arms", [arm.name for arm in study.arms])
+    quick = study.quick
+    for key, names in (
+        ("quick.without", quick.without),
+        ("quick.build_of", quick.build_of),
+        ("quick.grid_of", quick.grid_of),
+    ):
+        for name in names:
+            _member(key, name, [arm.name for arm in study.arms])
+    _check_comparisons(study, study.entry)
+
+
 def _check_size(study: Study) -> None:
     """Raise for a grid that nobody can train, before its settings are listed."""
     own = sum(math.prod(len(values) for values in arm.grid.values()) for arm in study.arms if arm.grid is not None)
     sharing = sum(arm.grid is None for arm in study.arms)
     for key, grid in (("grid", study.grid), ("quick.grid", study.quick.grid or {})):
         settings = math.prod(len(values) for values in grid.values())
-        if (runs := (settings * sharing + own) * study.seeds) > MOST_RUNS:
+        if (runs := (settings * sharing + own) * study.most_seeds) > MOST_RUNS:
             raise ValueError(
                 f"{key}: {settings:,} settings for {sharing:,} arms, {own:,} of arms with a grid of their own and "
-                f"{study.seeds:,} seeds are {runs:,} runs; at most {MOST_RUNS:,}: use fewer values or seeds"
+                f"{study.most_seeds:,} seeds are {runs:,} runs; at most {MOST_RUNS:,}: use fewer values or seeds"
             )
 
 
@@ -81,6 +95,9 @@ def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> No
     _member(f"{key}.design", arm.design, [*designs, *own])
     if arm.design in designs:  # the options of a user's design are known to its code only
         check_options(f"{key}.build", arm.build, designs[arm.design].options)
+    for name, value in (("with", arm.with_values), ("command", arm.command), ("function", arm.function)):
+        if value:
+            raise ValueError(f"{key}.{name}: only with task = 'program'")
     check_options(f"{key}.options", arm.options, task.options)
     for name in arm.options:
         if task.options[name].of_data:

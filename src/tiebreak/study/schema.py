@@ -14,10 +14,12 @@ from pydantic import Field, model_validator
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study import parsing, registry, rules
+from tiebreak.study.arm_keys import Arm, Batch
 from tiebreak.study.augment import Augment
 from tiebreak.study.base import Grid, Init, Margin, Name, Options, RunPrecision, Setting, Strict, setting_label
 from tiebreak.study.comparison_kinds import Agreement, BestSetting, Comparison, Interaction, Order, Pair, with_name
 from tiebreak.study.optimiser import Optimiser, Schedule
+from tiebreak.study.program_keys import OWN, PROGRAM, Program
 from tiebreak.study.published import Claim, Reported
 from tiebreak.study.registry import Scalar
 
@@ -36,63 +38,12 @@ __all__ = [
     "Setting",
     "Strict",
     "Study",
+    "UntilDecided",
     "setting_label",
 ]
 
 
 Epochs = Annotated[int, Field(ge=1, le=1_000_000)]
-Batch = Annotated[int, Field(ge=1, le=1_000_000)]
-
-
-class Arm(Strict):
-    """What is compared: a design, plus what the study changes for it."""
-
-    name: Name = Field(description="how comparisons and the report call the arm", examples=["pool"])
-    design: str = Field(description="a design of the catalog, or one of `designs_from`", examples=["cnn-pool"])
-    build: Options = Field(default={}, description="options of the design, such as its width", examples=[{"width": 32}])
-    options: Options = Field(
-        default={},
-        description="options of the task for this arm; they are added to the study's",
-        examples=[{"shuffle_pixels": True}],
-    )
-    evaluation: Options = Field(
-        default={},
-        description="how the trained runs are evaluated; arms that differ only in this share their trained runs",
-        examples=[{"shift": 2}],
-    )
-    fixed: dict[str, float] = Field(
-        default={},
-        description="hyper-parameters of this arm that are not tuned; they are added to the study's",
-        examples=[{"dropout": 0.5}],
-    )
-    protocol: str | None = Field(
-        default=None, description="replaces the study's protocol for this arm", examples=["audited"]
-    )
-    optimiser: Optimiser | None = Field(
-        default=None, description="replaces the study's optimiser for this arm", examples=[{"kind": "adam"}]
-    )
-    grid: Grid | None = Field(
-        default=None,
-        description="replaces the study's grid for this arm; every arm should have as many settings",
-        examples=[{"lr": [0.003, 0.001]}],
-    )
-    batch: Batch | None = Field(
-        default=None,
-        description="replaces the batch size of the budget for this arm; `budget.equal` says what stays equal",
-        examples=[32],
-    )
-    augment: Augment | None = Field(
-        default=None, description="replaces the study's image augmentation for this arm", examples=[{"shift": 2}]
-    )
-    init: Init | None = Field(
-        default=None, description="replaces the study's initialisation for this arm", examples=["orthogonal"]
-    )
-    precision: RunPrecision | None = Field(
-        default=None, description="replaces the study's precision for this arm", examples=["bfloat16"]
-    )
-    epochs_times: Annotated[int, Field(ge=1, le=1_000)] = Field(
-        default=1, description="multiplies the epochs of the budget for this arm", examples=[2]
-    )
 
 
 class Budget(Strict):
@@ -111,6 +62,20 @@ class Budget(Strict):
         description="early stopping: a run ends after so many epochs without a better validation score (the study's "
         "metric), and the weights of its best epoch are evaluated; without it every run gets all epochs",
         examples=[3],
+    )
+
+
+MOST_SEEDS = 60  # of `--until-decided`, unless told otherwise
+
+
+class UntilDecided(Strict):
+    """Train seeds in batches until the question is decided: first the least number, then half as many again."""
+
+    max_seeds: Annotated[int, Field(ge=2, le=10_000)] = Field(
+        default=MOST_SEEDS, description="where to stop in any case", examples=[40]
+    )
+    comparisons: Literal["primary", "all"] = Field(
+        default="primary", description="which comparisons must be decided", examples=["all"]
     )
 
 
@@ -186,6 +151,9 @@ class Study(Strict):
     seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
         description="runs per arm and setting; seed 3 of one arm is compared with seed 3 of the other", examples=[8]
     )
+    until_decided: UntilDecided | None = Field(
+        default=None, description="train seeds in batches until the question is decided, instead of `seeds`"
+    )
     about: About = Field(default=About(), description="text for `tiebreak studies`")
     designs_from: str | None = Field(
         default=None,
@@ -230,6 +198,9 @@ class Study(Strict):
         default=(), strict=False, description="figures published for single runs, shown beside our runs"
     )
     quick: Quick = Field(default=Quick(), description="what `--quick` changes")
+    program: Program | None = Field(
+        default=None, description='your own training program, with `task = "program"`; see own-program.md'
+    )
 
     @classmethod
     def load(cls, name: str) -> Study:
@@ -250,7 +221,7 @@ class Study(Strict):
             "protocol": data.get("protocol", "audited"),
             "epochs": budget.get("epochs") if isinstance(budget, dict) else None,
         }
-        filled = dict(data)
+        filled = _program_defaults(data) if PROGRAM in (data.get("task"), *data) else dict(data)
         for key in ("claims", "reported"):
             if isinstance(data.get(key), list):
                 filled[key] = [{**own, **item} if isinstance(item, dict) else item for item in data[key]]
@@ -286,7 +257,17 @@ class Study(Strict):
 
     def goal(self, metric: str | None = None) -> registry.Goal:
         """Whether a higher (`max`) or a lower (`min`) metric is better."""
-        return registry.TASKS[self.task].metrics[metric or self.metric].goal
+        return self.entry.metrics[metric or self.metric].goal
+
+    @property
+    def entry(self) -> registry.TaskEntry:
+        """What is known of the study's task: the registry's entry, or that of the user's program."""
+        return registry.TASKS[self.task] if self.program is None else self.program.entry(self.metric)
+
+    @property
+    def most_seeds(self) -> int:
+        """How many seeds are planned at most."""
+        return self.seeds if self.until_decided is None else max(self.seeds, self.until_decided.max_seeds)
 
     def optimiser_of(self, arm: Arm) -> Optimiser:
         """The optimiser that the arm is trained with."""
@@ -322,19 +303,40 @@ class Study(Strict):
         seeds: int | None = None,
         epochs: int | None = None,
         grid: Mapping[str, tuple[float, ...]] | None = None,
+        until_decided: UntilDecided | None = None,
     ) -> Study:
         """The same study with another data set, number of seeds or of epochs, or other values of the grid, checked.
 
+        A number of seeds replaces `until_decided`, unless both are given: then that many are there so far.
         A protocol that does not apply to the new data is replaced by `audited`.
         """
         budget = {**self.budget.model_dump(), **({"epochs": epochs} if epochs is not None else {})}
-        made_for = registry.TASKS[self.task].protocols[self.protocol].data
+        if self.program is not None and (data is not None or epochs is not None):
+            raise TiebreakError(f"{'--data' if data is not None else '--epochs'}: not for a program, which has its own")
+        made_for = self.entry.protocols[self.protocol].data
         if data is not None and registry.is_path(data) and Path(data).expanduser().exists():
             data = str(Path(data).expanduser().resolve())  # the study may be read again from another folder
         protocol = "audited" if data is not None and made_for and data not in made_for else self.protocol
         changes: dict[str, Any] = {"data": data, "seeds": seeds, "budget": budget, "protocol": protocol}
         changes |= {"grid": {**self.grid, **grid}} if grid else {}
-        return self._replace({key: value for key, value in changes.items() if value is not None})
+        changes = {key: value for key, value in changes.items() if value is not None}
+        if seeds is not None or until_decided is not None:
+            changes["until_decided"] = until_decided.model_dump() if until_decided else None
+        return self._replace(changes)
+
+    def growing(self, *, until_decided: bool, max_seeds: int | None, comparisons: str | None = None) -> Study:
+        """The same study with seeds until it is decided, if asked for; `max_seeds` alone changes a study that has them.
+
+        `comparisons`: which must be decided, `primary` or `all`.
+        """
+        if not until_decided and max_seeds is None:
+            return self
+        if not until_decided and self.until_decided is None:
+            raise TiebreakError("max_seeds: only with until_decided; for a fixed number of seeds give --seeds")
+        rule = (self.until_decided or UntilDecided()).model_dump()
+        rule |= {"max_seeds": max_seeds} if max_seeds is not None else {}
+        rule |= {"comparisons": comparisons} if comparisons is not None else {}
+        return self._replace({"until_decided": rule})
 
     def quickened(self) -> Study:
         """The quick version, as described by the study's `[quick]` table."""
@@ -361,6 +363,7 @@ class Study(Strict):
                 if item["arm"] not in out and all(item["setting"].get(key) in values for key, values in grid.items())
             ],
             "quick": {**whole["quick"], "without": []},
+            **({"until_decided": None} if "seeds" in quick else {}),
         }
         return self._replace({**quick, "budget": budget, **parts})
 
@@ -374,3 +377,12 @@ def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar], grid: Grid | None
     design = registry.DESIGNS.get(arm["design"])
     known = {name: value for name, value in build.items() if design is not None and name in design.options}
     return {**arm, "build": {**arm["build"], **known}, **({"grid": grid} if grid is not None else {})}
+
+
+def _program_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A study of a program with what it does not write: data, protocol and budget are the program's own."""
+    filled = {"data": OWN, "protocol": OWN, "budget": {"epochs": 1, "batch": 1}, **data}
+    if isinstance(data.get("arms"), list):
+        named = [arm if isinstance(arm, dict) else {} for arm in data["arms"]]
+        filled["arms"] = [{"design": str(arm.get("name")), **arm} for arm in named]
+    return filled

@@ -12,8 +12,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tiebreak.study.program_keys import Program
 from tiebreak.study.registry import Scalar
-from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study
+from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study, UntilDecided
 
 TYPE_WORDS: Mapping[object, str] = {
     str: "text",
@@ -32,6 +33,8 @@ BOUND_WORDS = {  # by pydantic's name of the bound: its attribute, and its words
 UNRELATED = ("name",)  # keys of several tables that do not override one another
 FURTHER_OVERRIDES = {  # besides keys of the same name
     "budget.epochs": "`epochs_times` of an arm",
+    "until_decided.max_seeds": "`--max-seeds`",
+    "until_decided.comparisons": "`--until-decided`, `--until-all-decided`",
     "arms.build": "`build` and `build_of` of `[quick]`",
 }
 
@@ -103,7 +106,9 @@ def _inner(field: FieldInfo, in_list: bool) -> tuple[list[type[BaseModel]], bool
     if get_origin(annotation) is tuple:
         models = _models(get_args(annotation)[0])
         return (models, True) if models else None
-    if in_list or type(None) in get_args(annotation):  # written inline, such as the optimiser of an arm
+    tables = {Program, UntilDecided}  # of the study
+    optional = type(None) in get_args(annotation) and not tables & set(get_args(annotation))
+    if in_list or optional:  # written inline, such as the optimiser of an arm
         return None
     models = _models(annotation)
     return (models, False) if models else None
@@ -122,7 +127,7 @@ def _models(annotation: Any) -> list[type[BaseModel]]:
 def _key(model: type[BaseModel], table: str, name: str, field: FieldInfo) -> Key:
     required = field.is_required()
     return Key(
-        name=name,
+        name=field.alias or name,
         type=", ".join([_words(field.annotation), *_bounds(field.metadata)]),
         required=required,
         default=None if required else field.get_default(call_default_factory=True),
@@ -142,7 +147,7 @@ def _overrides(model: type[BaseModel], table: str, name: str) -> Iterator[str]:
         if name in Quick.model_fields:
             yield f"`{name}` of `[quick]`"
         if name in inspect.signature(Study.changed).parameters:
-            yield f"`--{name}`"
+            yield f"`--{name.replace('_', '-')}`"
     if further := FURTHER_OVERRIDES.get(f"{table}.{name}"):
         yield further
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+PROGRAM = "program"  # the task of a user's own program
+
 Range = tuple[float, float]
 
 ANYTHING: Range = (-math.inf, math.inf)
@@ -19,8 +21,13 @@ RANGES: dict[str, Range] = {
 }
 
 
-def range_of(metric: str) -> Range:
-    """The range of a metric on any split (`val_…`, `train_…`); an unknown metric may take any value."""
+def range_of(metric: str, task: str = "") -> Range:
+    """The range of a metric on any split (`val_…`, `train_…`); an unknown metric may take any value.
+
+    So may that of a user's program: its accuracy may be a per cent, its loss negative.
+    """
+    if task == PROGRAM:
+        return ANYTHING
     return RANGES.get(metric.removeprefix("train_").removeprefix("val_"), ANYTHING)
 
 

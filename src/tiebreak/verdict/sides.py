@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiebreak.results.tally import Scores, Tally
-from tiebreak.study import registry
 from tiebreak.study.schema import Setting
 from tiebreak.verdict import ranges
 from tiebreak.verdict.influence import influence
@@ -40,7 +39,7 @@ def example_influence(tally: Tally, side: Side, seeds: Sequence[int]) -> NDArray
     None where a run did not keep what its score is made of (those of an older version have no weights), or where an
     example alone is infinite.
     """
-    entry = registry.TASKS[tally.study.task].metrics.get(side.metric)
+    entry = tally.study.entry.metrics.get(side.metric)
     if entry is None or side.metrics or not seeds:
         return None
     values = tally.outcomes(side.arm, side.setting, entry.of or side.metric)
@@ -52,9 +51,9 @@ def example_influence(tally: Tally, side: Side, seeds: Sequence[int]) -> NDArray
     return np.stack(rows) if finite and len({len(row) for row in rows}) == 1 else None
 
 
-def side_range(side: Side) -> Range:
+def side_range(side: Side, task: str = "") -> Range:
     """The values that the scores of one side can take."""
-    return ranges.CORRELATION if side.metrics else ranges.range_of(side.metric)
+    return ranges.CORRELATION if side.metrics else ranges.range_of(side.metric, task)
 
 
 def paired_scores(tally: Tally, sides: Sequence[Side]) -> tuple[Scores, Scores]:
@@ -71,9 +70,9 @@ def _difference(a: Scores, b: Scores) -> Scores:
     return {seed: a[seed] - b[seed] for seed in sorted(a.keys() & b.keys())}
 
 
-def paired_ranges(sides: Sequence[Side]) -> tuple[Range, Range]:
+def paired_ranges(sides: Sequence[Side], task: str = "") -> tuple[Range, Range]:
     """The values that the two scores of `paired_scores` can take."""
-    found = [side_range(side) for side in sides]
+    found = [side_range(side, task) for side in sides]
     if len(found) == 1:
         return found[0], (0.0, 0.0)
     if len(found) == 4:

@@ -95,13 +95,16 @@ def answer(primary: Sequence[ComparisonResult], number: sentences.Number = sente
         text = sentences.sentence(primary[0], number=number)
         more = primary[0].seeds_needed
         return f"{text} About {number_of(more, 'more seed')} would decide." if more else text
-    counts = Counter(item.verdict for item in primary)
+    counts: Counter[str] = Counter(item.verdict for item in primary)
     parts = [f"{item.a} is better than {item.b}" if item.verdict == "a" else f"{item.b} is better than {item.a}"
              for item in primary if item.verdict in ("a", "b")]  # fmt: skip
     shown = f": {'; '.join(parts[:8])}{f'; and {len(parts) - 8} more' if len(parts) > 8 else ''}" if parts else ""
     different = counts["a"] + counts["b"]
-    rest = f"{counts['same']} the same within ±{primary[0].margin:g}, {counts['undecided']} undecided"
-    return f"Of {len(primary):,} comparisons, {different} found a better arm{shown}. Others: {rest}."
+    words = {"same": f"the same within ±{primary[0].margin:g}", "undecided": "undecided"}
+    rest = ", ".join(f"{counts[key]} {word}" for key, word in words.items() if counts[key])
+    return (
+        f"Of {len(primary):,} comparisons, {different} found a better arm{shown}.{f' Others: {rest}.' if rest else ''}"
+    )
 
 
 def _comparison(

@@ -9,12 +9,16 @@ from tiebreak.verdict.model import ComparisonResult
 EXAMPLES = 1000  # a difference in accuracy is stated as so many more right answers out of these
 
 
-def meaning(primary: Sequence[ComparisonResult]) -> str:
-    """What the answer means; for a question about several settings, what the margin does."""
+def meaning(primary: Sequence[ComparisonResult], *, countable: bool = True) -> str:
+    """What the answer means; for a question about several settings, what the margin does.
+
+    A difference in accuracy is counted in examples, unless it may be a per cent, as that of a program.
+    """
     if len(primary) != 1:
         margin = max((item.margin for item in primary), default=0.0)
         return f"Differences smaller than {margin:g} do not matter here: they would count as the same."
-    return " ".join(part for part in (_examples(primary[0]), _margin(primary[0])) if part)
+    examples = _examples(primary[0]) if countable else ""
+    return " ".join(part for part in (examples, _margin(primary[0])) if part)
 
 
 def _examples(item: ComparisonResult) -> str:

@@ -29,12 +29,12 @@ class MetricRow:
 
 def ordered(study: Study) -> list[str]:
     """The task's metrics, the study's own first."""
-    return [study.metric, *(name for name in registry.TASKS[study.task].metrics if name != study.metric)]
+    return [study.metric, *(name for name in study.entry.metrics if name != study.metric)]
 
 
 def drawn(study: Study) -> list[str]:
     """The metrics with curves of their own: not those that only the table has."""
-    known = registry.TASKS[study.task].metrics
+    known = study.entry.metrics
     compared = {study.metric, *(item.metric for item in study.comparisons)}
     return [name for name in ordered(study) if not known[name].detail or name in compared]
 
@@ -112,6 +112,8 @@ def lower_is_better(evidence: Evidence) -> str:
 
 def epoch_seconds(evidence: Evidence) -> str:
     """The median training time of an epoch of every arm at its chosen setting, in words; empty without records."""
+    if evidence.study.program is not None:  # only the time of the whole process is known
+        return ""
     found = []
     for _, arm in evidence.arms_with_runs():
         seconds = [

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tiebreak.plan.runs import Difference, Plan
-from tiebreak.report import formatting
+from tiebreak.report import claim_text, formatting
 from tiebreak.study import registry
+from tiebreak.study.command_template import value_text
+from tiebreak.study.program_rules import program_line
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
-from tiebreak.text import listed
+from tiebreak.text import listed, number_of, rounded
 from tiebreak.verdict import statistics
 from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
 from tiebreak.verdict.sentences import Number, claim_reason
@@ -35,6 +37,7 @@ class ArmRow:
     parameters: str
     flops: str
     seconds: str
+    step: str  # a training step, timed alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +72,7 @@ class ReportedRow:
     interval: str
     seeds: str
     position: str  # of the published figure: inside or outside our interval
+    percentile: str  # of the published figure among our single runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +96,7 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         name=item.name,
         index=index,
         design=item.design,
-        setting=setting_label(item.setting) if item.setting else "not tuned",
+        setting=_setting(item),
         edge=listed([f"{edge.end} {edge.name} tried" for edge in item.at_edge]),
         mean=formatting.score(item.mean),
         interval=formatting.interval(item.low, item.high),
@@ -101,14 +105,29 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         parameters=formatting.count(item.parameters),
         flops=formatting.flops(item.flops),
         seconds=formatting.duration(item.train_seconds),
+        step="not timed" if item.step_ms is None else f"{rounded(item.step_ms)} ms",
     )
+
+
+def _setting(item: ArmResult) -> str:
+    """The setting that was chosen; none is, while an arm has no run to choose by."""
+    if not item.setting:
+        return "not tuned"
+    return setting_label(item.setting) if item.seeds or item.failed else "missing"
 
 
 def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:
     """What every arm is: the first in words, every other by exactly what makes it different from the first."""
+    if study.program is not None:
+        return [(arm.name, _program_arm(study, arm)) for arm in study.arms]
     first, *others = study.arms
     known = {arm.name: arm.differences for arm in plan.arms}
     return [(first.name, _first_arm(study, first)), *((arm.name, _other_arm(study, arm, known)) for arm in others)]
+
+
+def _program_arm(study: Study, arm: Arm) -> str:
+    values = [f"{key}={value_text(value)}" for key, value in arm.with_values.items()]
+    return "; ".join([program_line(study, arm), *values])
 
 
 def _first_arm(study: Study, arm: Arm) -> str:
@@ -136,7 +155,7 @@ def _design_line(arm: Arm) -> str:
 
 def _with_meaning(study: Study, each: Difference) -> str:
     """A difference with what the option means, where the task says so."""
-    task = registry.TASKS[study.task]
+    task = study.entry
     option = {"options": task.options, "evaluation": task.evaluation}.get(each.kind, {}).get(each.name)
     return f"{each.text} ({option.line})" if option is not None else each.text
 
@@ -190,7 +209,14 @@ def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | No
         interval=formatting.interval(item.low, item.high),
         seeds=str(item.seeds),
         position={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+        percentile=_percentile(item),
     )
+
+
+def _percentile(item: ReportedResult) -> str:
+    if item.percentile is None:
+        return claim_text.percentile_text(None)
+    return f"{claim_text.percentile_text(item.percentile)}; {item.below} of {number_of(item.seeds, 'run')} below"
 
 
 def claim_rows(evidence: Evidence, number: Number = formatting.signed) -> list[ClaimRow]:

@@ -10,7 +10,7 @@ from typing import Any
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery
-from tiebreak.report.figures import main_figures
+from tiebreak.report.figures import looks_plot, main_figures, pareto
 from tiebreak.report.figures.drawing import Legend
 from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
@@ -20,7 +20,7 @@ from tiebreak.report.page.tables import ReportedRow
 from tiebreak.report.training_speed import training_rows
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges
-from tiebreak.verdict.grid_edges import edge_sentences
+from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.verdict.sentences import Number
 
@@ -70,6 +70,7 @@ class MainFigures:
     wide: str
     dots: bool
     pairs: str
+    looks: str  # of a comparison that was looked at more than once
     drawn_seeds: str  # how many seeds are drawn, where not all are
 
 
@@ -97,7 +98,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "version": tiebreak_version(),
         "verdict": verdict,
         "answer": comparisons.answer(verdict, number),
-        "meaning": meaning(primary),
+        "meaning": meaning(primary, countable=evidence.study.program is None),
         "study": evidence.study,
         "mains": [_main(evidence, item) for item in primary],
         "badge": formatting.headline(primary),
@@ -105,6 +106,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "metrics": metric_table.table(evidence),
         "lower": metric_table.lower_is_better(evidence),
         "edges": edge_sentences(verdict.designs),
+        "wider_arms": "" if wider_grid(verdict.designs) else wider_arms(verdict.designs),
         "arm_descriptions": tables.arm_descriptions(evidence.study, evidence.plan),
         "comparisons": comparisons.comparison_rows(verdict),
         "sentences": comparisons.question_answers(verdict, number),
@@ -158,6 +160,12 @@ def figures(evidence: Evidence) -> dict[str, Any]:
             settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
         ),
         "setting_dots": sum(len(row.scores) for row in settings) <= main_figures.MOST_DOTS,
+        "pareto": pareto.pareto_plot(
+            evidence.verdict.designs,
+            quantity=f"test {metric_table.directed(metric, evidence.study.goal())}",
+            goal=evidence.study.goal(),
+        ),
+        "pareto_legend": everyone,
         "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
         "reported_panels": _reported_panels(reported),
         "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
@@ -185,16 +193,23 @@ def _facts(evidence: Evidence) -> list[tuple[str, str, str]]:
     shown = [result for result in verdict.designs if result.name in evidence.primary_arms()]
     sizes = {result.parameters for result in shown}
     least = min((item.seeds for item in primary), default=0)
+    sizes_known = sizes != {None}
     if len(sizes) == 1:
         size, remark = formatting.count(sizes.pop()), f"each of {', '.join(result.name for result in shown)}"
     else:
         size = " / ".join(formatting.count(result.parameters) for result in shown)
         remark = " / ".join(result.name for result in shown)
     return [
-        ("Seeds", f"{least} of {evidence.study.seeds}", "paired: same data order and random streams on both sides"),
+        ("Seeds", f"{least} of {evidence.study.seeds}", _pairing(evidence)),
         ("Training time", formatting.duration(evidence.train_seconds()), _finished(evidence)),
-        ("Parameters", size, remark),
+        *([("Parameters", size, remark)] if sizes_known else []),
     ]
+
+
+def _pairing(evidence: Evidence) -> str:
+    if evidence.study.program is not None:
+        return "paired: both sides were given the same seed"
+    return "paired: same data order and random streams on both sides"
 
 
 def _finished(evidence: Evidence) -> str:
@@ -237,6 +252,7 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         wide=bars[1],
         dots=0 < len(differences) <= main_figures.MOST_DOTS,
         pairs=main_figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
+        looks=looks_plot.looks_path(item, name=f"looks-{number}"),
         drawn_seeds=drawn,
     )
 

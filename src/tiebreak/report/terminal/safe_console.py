@@ -15,7 +15,7 @@ class SafeConsole(Console):
     """A console that escapes control characters in everything it prints."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(highlight=False, **options)
+        super().__init__(highlight=False, emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """What is to be printed; control characters that are not rich's own are escaped."""

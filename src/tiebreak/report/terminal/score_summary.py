@@ -28,15 +28,9 @@ def score_rows(sets: Mapping[str, Scores]) -> Iterator[dict[str, str | int | flo
 
 
 def compared_json(verdict: Verdict, sets: Mapping[str, Scores]) -> str:
-    """The verdict with the keys of verdict.json, and every score: a line for each arm, comparison and score."""
-    content = verdict.model_dump(mode="json")
-    content["scores"] = list(score_rows(sets))
-    lines = []
-    for key, value in content.items():
-        rows = [f"    {json.dumps(row, ensure_ascii=False)}" for row in value] if isinstance(value, list) else []
-        shown = "[\n" + ",\n".join(rows) + "\n  ]" if rows else json.dumps(value, ensure_ascii=False)
-        lines.append(f"  {json.dumps(key)}: {shown}")
-    return "{\n" + ",\n".join(lines) + "\n}"
+    """The verdict as in verdict.json, and every score, a line each."""
+    rows = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in score_rows(sets))
+    return verdict.to_json().rstrip().removesuffix("}").rstrip() + f',\n  "scores": [\n{rows}\n  ]\n}}'
 
 
 def print_compared(console: Console, verdict: Verdict, sets: Mapping[str, Scores]) -> None:

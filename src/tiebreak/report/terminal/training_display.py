@@ -53,13 +53,15 @@ class TrainingState:
     runs: int
     cohorts: Sequence[CohortState] = ()
     rate: float = 0.0  # steps per second over all runs that are being trained
+    unit: str = "epoch"  # what `epochs` counts: of programs, runs
 
     def current_runs(self) -> str:
         """How many runs are being trained at the moment, how fast, and which."""
         alive = number_of(sum(state.runs for state in self.cohorts), "run")
         speed = f"{steps_per_second(self.rate)} over {alive}" if self.rate > 0 else alive
         parts = [
-            f"{f'{state.runs} ' if len(self.cohorts) > 1 else ''}{state.name}, {state.epoch()}"
+            f"{f'{state.runs} ' if len(self.cohorts) > 1 else ''}{state.name}"
+            + (f", {state.epoch()}" if self.unit == "epoch" else "")
             for state in self.cohorts[:MOST_COHORTS]
         ]
         if len(self.cohorts) > MOST_COHORTS:
@@ -74,7 +76,7 @@ class TrainingState:
 
     def progress(self) -> str:
         """The share of the work that is done, and the epochs."""
-        total = number_of(self.total_epochs, "epoch")
+        total = number_of(self.total_epochs, self.unit)
         return f"{100 * min(self.share, 1.0):.0f} %: {self.epochs:,.0f} of {total}"
 
 

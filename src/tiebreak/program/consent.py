@@ -1,0 +1,58 @@
+"""Whether the user allows a study's program to run: its command is run with all the user's rights.
+
+Nobody can tell from a file who wrote it. So every command counts as a stranger's until the user has allowed it once on
+this machine: by `--allow-program`, or by the answer to a question on the terminal. The digest of the command and its
+folder is then remembered in the user's configuration folder. Results folders hold no such permission.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import digest
+from tiebreak.study.program_rules import program_line
+from tiebreak.study.schema import Study
+
+ALLOWED_FILE = "allowed-programs"
+
+
+def require_consent(study: Study, *, allow: bool) -> None:
+    """Raise unless the user allows the study's commands, now or earlier; remember that they do."""
+    if allow:
+        _remember(study)
+    elif not is_allowed(study):
+        raise TiebreakError(
+            f"study {study.name}: would run {commands(study)[0]!r} with all your rights; read it, then give "
+            "--allow-program (tb.run: allow_program=True); it is remembered"
+        )
+
+
+def commands(study: Study) -> list[str]:
+    """The commands of a study, each once, as the user should see them."""
+    return list(dict.fromkeys(program_line(study, arm) for arm in study.arms))
+
+
+def is_allowed(study: Study) -> bool:
+    """Whether the user has allowed the commands earlier."""
+    path = _path()
+    return path.is_file() and _digest(study) in files.read_text(path).split()
+
+
+def _remember(study: Study) -> None:
+    if not is_allowed(study):
+        path = _path()
+        before = files.read_text(path) if path.is_file() else ""
+        files.write(path, f"{before}{_digest(study)}\n")
+
+
+def _digest(study: Study) -> str:
+    assert study.program is not None
+    return digest([study.program.folder, [program_line(study, arm) for arm in study.arms]])
+
+
+def _path() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "tiebreak" / ALLOWED_FILE

@@ -1,0 +1,85 @@
+"""Whether a function can be imported by another process, and under which name; else why not."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference:
+    """A function for a study file: `module:name` and the folder of the module, or why only this process has it."""
+
+    name: str
+    folder: str = ""
+    why_here: str = ""  # empty: it can be imported elsewhere
+
+
+def reference(function: Callable[..., Any]) -> Reference:
+    """How another process finds the function."""
+    plain = function.func if isinstance(function, functools.partial) else function
+    name = getattr(plain, "__qualname__", "") or type(plain).__name__
+    short = getattr(plain, "__name__", name)
+    if not inspect.isfunction(function):
+        return Reference(name=short, why_here="it is no plain function")
+    if "<lambda>" in name or "<locals>" in name:
+        return Reference(name=short, why_here="it is defined inside another function")
+    module = sys.modules.get(function.__module__)
+    path = getattr(module, "__file__", None)
+    if module is None or path is None:
+        return Reference(name=short, why_here="it is defined in a notebook or an interactive session")
+    dotted = function.__module__
+    if dotted == "__main__":
+        spec = getattr(module, "__spec__", None)
+        dotted = spec.name if spec is not None else Path(path).stem
+        if not _is_guarded(Path(path)):
+            why = f'{Path(path).name} would start again in a worker: put the call below `if __name__ == "__main__":`'
+            return Reference(name=short, why_here=why)
+    if _attribute(module, name) is not function:
+        return Reference(name=short, why_here=f"{dotted}.{name} is another object, such as a decorated one")
+    folder = Path(path).resolve().parents[dotted.count(".") + (Path(path).name == "__init__.py")]
+    return Reference(name=f"{dotted}:{name}", folder=str(folder))
+
+
+def check_arguments(function: Callable[..., Any], names: set[str], arm: str) -> None:
+    """Raise unless the function takes `seed` and these names, and needs nothing else."""
+    parameters = inspect.signature(function).parameters.values()
+    what = f"{getattr(function, '__name__', 'the function')}()"
+    if any(each.kind is each.VAR_KEYWORD for each in parameters):
+        accepted = {"seed", *names}
+    else:
+        accepted = {each.name for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)}
+    for name in ("seed", *sorted(names)):
+        if name not in accepted:
+            raise TiebreakError(f"{what} has no parameter {name!r}, which arm {arm!r} gives; add it, or leave it out")
+    for each in parameters:
+        needed = each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+        if needed and each.name not in {"seed", "out", *names}:
+            raise TiebreakError(f"{what} needs {each.name!r}, which arm {arm!r} does not give; add it to arms or grid")
+
+
+def _attribute(module: ModuleType, name: str) -> Any:
+    found: Any = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _is_guarded(path: Path) -> bool:
+    """Whether the script has `if __name__ == "__main__":`, so that importing it does not run it."""
+    try:
+        tree = ast.parse(files.read_text(path))
+    except (TiebreakError, SyntaxError, ValueError, RecursionError):
+        return False
+    tests = [node for each in tree.body if isinstance(each, ast.If) for node in ast.walk(each.test)]
+    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in tests)

@@ -1,0 +1,26 @@
+"""A command is run only after the user has allowed it once on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import own_program
+from tiebreak.errors import TiebreakError
+from tiebreak.program.consent import commands, is_allowed, require_consent
+
+
+def test_a_command_is_a_strangers_until_it_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    made = own_program.study(tmp_path)
+    with pytest.raises(TiebreakError, match=r"toy\.py.*--allow-program"):
+        require_consent(made, allow=False)
+    require_consent(made, allow=True)
+    require_consent(made, allow=False)
+    require_consent(own_program.study(tmp_path, seeds=5), allow=False)  # the same command
+    assert "toy.py" in commands(made)[0]
+    changed = own_program.study(tmp_path, program={"command": [*own_program.COMMAND, "--more"]})
+    (tmp_path / "elsewhere").mkdir()
+    for other in (changed, own_program.study(tmp_path / "elsewhere")):
+        assert not is_allowed(other)

@@ -1,0 +1,67 @@
+"""Studies of a program on the command line, from the plan to the result; bad input is one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support import own_program
+from support.cli_fixtures import Tiebreak
+from support.own_program import how
+from tiebreak.api import open_result
+
+
+def test_a_study_of_a_program_from_the_command_to_the_result(
+    tmp_path: Path, tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    grid = {"grid": {"n": [1, 2]}, "seeds": 2}
+    changes = how("crash", **grid)
+    changes["program"] = {"command": [*changes["program"]["command"], "{n}"], "epochs": "metrics.jsonl"}
+    path, out = own_program.write(tmp_path, **changes), tmp_path / "out"
+    planned = tiebreak("plan", path)
+    assert (planned.code, "NOT checked: data and split" in planned.out) == (0, True)
+    done = tiebreak("run", path, "--out", out, "--allow-program")
+    assert done.code == 0, done.err
+    assert "out of luck" in done.out
+    status = tiebreak("status", out)
+    assert "out of luck" in status.out
+    assert "program-runs" in status.out
+    assert tiebreak("check", out).code == 0
+    assert tiebreak("use", out, "x").code == 2
+    result = open_result(out)
+    assert {row["status"] for row in result.rows} == {"done", "failed"}
+    assert {"n", "accuracy", "val_accuracy", "loss"} <= set(result.rows[0])
+    assert any("failed" in line for line in result.verdict.warnings)
+    assert "out of luck" in result.report.read_text()
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "word"),
+    [
+        ({"program": {"command": ["no-such-program", "{good}", "{seed}", "{out}"]}}, (), "program.command[1]"),
+        ({"program": {"command": [*own_program.COMMAND, "{lr}"]}}, (), "program.command[8]"),
+        ({}, ("--epochs", "3"), "--epochs"),
+        ({}, ("--device", "cuda"), "--device"),
+        (how("other"), (), "no test.accuracy"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    tiebreak: Tiebreak,
+    monkeypatch: pytest.MonkeyPatch,
+    changes: dict[str, object],
+    arguments: tuple[str, ...],
+    word: str,
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    path, out = own_program.write(tmp_path, **changes), tmp_path / "out"
+    done = tiebreak("run", path, "--out", out, "--allow-program", *arguments)
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1
+    assert word in done.err
+    if "program.command" in word:
+        assert str(path) in done.err
+    if "test.accuracy" not in word:
+        assert not out.exists()
