@@ -83,6 +83,8 @@ def test_statistics_over_the_batch_are_found_and_batch_normalisation_is_not_amon
 class Centred(Constant):
     """Keeps a running mean over batches, which only evaluation uses."""
 
+    mean: Tensor
+
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
         self.register_buffer("mean", torch.zeros(()))
