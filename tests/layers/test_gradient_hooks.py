@@ -10,7 +10,7 @@ def test_only_hooks_on_gradients_of_parameters_are_an_obstacle() -> None:
     network = nn.Sequential(layer)
     network.register_forward_hook(lambda module, args, output: None)
     assert hook_obstacle(network) == ""
-    handle = layer.weight.register_hook(lambda gradient: gradient)
+    handle = layer.weight.register_hook(lambda gradient: gradient)  # type: ignore[no-untyped-call]
     assert "'0.weight'" in hook_obstacle(network)
     handle.remove()
     assert hook_obstacle(network) == ""
