@@ -212,7 +212,7 @@ def test_more_seeds_extend_what_is_there_and_divergence_is_a_result(
     labels = sorted(run.label for run in heard[0].runs.values())
     assert labels == ["cnn-pool default seed 1", "cnn-strided default seed 1"]
     assert [(arm.seeds, arm.failed, arm.missing) for arm in verdict.designs] == [(2, 0, 0), (0, 2, 0)]
-    assert "strided: 2 of 2 runs at default diverged or failed and are not in its mean" in verdict.warnings
+    assert any("strided" in line and "2 runs" in line and "diverged" in line for line in verdict.warnings)
 
 
 def test_the_package_offers_what_it_lists() -> None:

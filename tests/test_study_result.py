@@ -26,6 +26,12 @@ def test_a_frame_has_the_same_rows() -> None:
     assert frame.groupby("arm")["accuracy"].mean()["pool"] > 0.5
 
 
+def test_printed_it_is_one_sentence() -> None:
+    it = sample_report.complete()
+    assert repr(result(it)).endswith(f"{it.verdict.answer})")
+    assert len(str(result(it))) < 250
+
+
 def test_without_pandas_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(TiebreakError, match="pip install pandas"):

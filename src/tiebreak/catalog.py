@@ -14,6 +14,7 @@ from tiebreak.errors import TiebreakError, is_user_file, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
 from tiebreak.models.design import Design
 from tiebreak.models.gcn import Gcn, GcnNoLoops, GcnNone, GcnNoneNoLoops, GcnRow, GcnRowNoLoops, MlpGraph
+from tiebreak.models.global_settings import unchanged_settings
 from tiebreak.models.mlp import Mlp
 from tiebreak.models.recogniser import SpeechAttention, SpeechLstm, SpeechTaylor
 from tiebreak.models.recurrent_language import LstmLanguage, RnnSigmoid, RnnTanh
@@ -94,8 +95,10 @@ def _load(path: Path) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
-        with _importable(path.resolve().parent):
+        with _importable(path.resolve().parent), unchanged_settings():
             spec.loader.exec_module(module)
+    except TiebreakError as error:
+        raise TiebreakError(f"{path}: {error}") from None
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise TiebreakError(

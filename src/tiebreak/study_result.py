@@ -46,5 +46,8 @@ class Result:
         open_in_browser(self.report)
         return self.report
 
+    def __repr__(self) -> str:
+        return f"Result({str(self.folder)!r}: {self.verdict.answer})"
+
     def _repr_html_(self) -> str:
         return document.fragment(Evidence(study=self.study, plan=self.plan, records=self.records, verdict=self.verdict))

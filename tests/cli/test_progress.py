@@ -90,7 +90,7 @@ def test_what_is_stored_is_told_and_not_counted() -> None:
         watch.on_message(epoch(1, "b"))
     first, last, now = screen.lines()
     assert first == "training 2 runs (4 are stored), 2 at a time"
-    assert last.startswith("17 %: 1 of 6 epochs, 0 of 2 runs done, ")
+    assert last.startswith("16 %: 1 of 6 epochs, 0 of 2 runs done, ")
     assert now == "  200 steps/s over 1 run: cnn-b, epoch 2 of 3"
 
 

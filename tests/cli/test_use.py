@@ -51,6 +51,15 @@ def test_probabilities_are_those_of_the_run(folder: Path, picture: Path) -> None
     assert used.reply.note == ""
 
 
+def test_a_run_in_double_precision_answers(
+    tiny_study: Callable[..., Study], tiny_data_dir: Path, tmp_path: Path, picture: Path
+) -> None:
+    with workers_here():
+        study = tiny_study(precision="float64", seeds=1)
+        api.run(study, tmp_path / "out", machine=loop_machine(tiny_data_dir), listen=lambda message: None)
+    assert use(tmp_path / "out", str(picture)).reply.answers
+
+
 def test_the_best_run_is_chosen_on_validation(folder: Path, picture: Path) -> None:
     used = use(folder, str(picture))
     result = api.open_result(folder)

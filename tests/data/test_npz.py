@@ -121,7 +121,8 @@ def test_truncated(tmp_path: Path) -> None:
 def test_missing_key_names_the_nearest(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", allow_pickle=False, **SAVED)
     line = refusal(tmp_path / "x.npz", {"train_image": ANY})
-    assert line == "no array 'train_image'; expected train_image; found train_images"
+    assert line.startswith("no array 'train_image'; expected train_image; found ")
+    assert "train_images" in line
 
 
 def test_pickled_objects(tmp_path: Path) -> None:

@@ -263,3 +263,40 @@ def test_a_helper_that_is_not_python_is_one_line(tmp_path: Path, content: bytes)
         Sources().helper_files(tmp_path / "nets.py")
     assert str(caught.value).startswith(str(tmp_path / "helper.py"))
     assert "\n" not in str(caught.value)
+
+
+NET = "class Net:\n    width = WIDTH\n\nDESIGNS = {'one': Net}\n"
+
+
+@pytest.mark.parametrize(
+    ("top", "helper"),
+    [
+        pytest.param("try:\n    from blocks import WIDTH\nexcept OSError:\n    from other import WIDTH\n", "blocks"),
+        pytest.param("if SLOW:\n    from other import WIDTH\nelse:\n    from blocks import WIDTH\n", "other"),
+        pytest.param("import blocks\nWIDTH = 1\n", "blocks"),  # it may register something, or change a setting
+        pytest.param("from parts.inner import WIDTH\n", "parts/__init__"),
+    ],
+    ids=["first of two", "last of two", "executed only", "package"],
+)
+def test_all_that_importing_a_users_file_may_execute_counts(tmp_path: Path, top: str, helper: str) -> None:
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "inner.py").write_text("WIDTH = 1\n", "utf-8")
+    (tmp_path / "nets.py").write_text(top + NET, "utf-8")
+    found = []
+    for number in (1, 2):
+        for name in ("blocks", "other", "parts/__init__"):
+            value = number if name == helper else 1
+            (tmp_path / f"{name}.py").write_text(f"print({value})\nWIDTH = {value}\n", "utf-8")
+        sources = Sources()
+        found.append(sources.digest(sources.user_design(tmp_path / "nets.py", "one")))
+    assert found[0] != found[1]
+
+
+def test_a_loop_that_changes_classes_counts(tmp_path: Path) -> None:
+    found = []
+    for value in (1, 2):
+        loop = f"WIDTH = 1\nfor name in ('depth',):\n    setattr(Net, name, {value})\n"
+        (tmp_path / "nets.py").write_text(NET + loop, "utf-8")
+        sources = Sources()
+        found.append(sources.digest(sources.user_design(tmp_path / "nets.py", "one")))
+    assert found[0] != found[1]

@@ -59,9 +59,9 @@ def test_a_file_is_divided_into_definitions_and_effects(tmp_path: Path) -> None:
 
 def test_imports_are_found_everywhere(tmp_path: Path) -> None:
     found = module(tmp_path)
-    assert found.imports["np"] == Imported("numpy")
-    assert found.imports["torch"] == Imported("torch")
-    assert found.imports["thing"] == Imported("late", "thing")
+    assert found.imports["np"] == [Imported("numpy")]
+    assert found.imports["torch"] == [Imported("torch")]
+    assert found.imports["thing"] == [Imported("late", "thing")]
     assert "*" not in found.imports
     assert found.stars == [Imported("star", EVERYTHING)]
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -128,3 +129,15 @@ def test_outcomes_are_there_for_metrics_that_are_means_over_examples() -> None:
 def test_the_training_clock_has_no_evaluation_and_no_checkpoints() -> None:
     assert tally(full({0.1: (0.6, 0.9)})).train_seconds("pool", HIGH) == 3.0  # 1 + 2
     assert tally(empty()).train_seconds("pool", HIGH) is None
+
+
+def test_a_step_is_timed_alone_where_it_was_measured_on_the_device_of_the_runs() -> None:
+    book = full({0.1: (0.6, 0.9)})
+    found = tally(book)
+    assert found.step_ms("pool", HIGH) is None
+    run = book.plan.runs[found.runs("pool", HIGH)[0][1]]
+    device = book.runs[run.identity].provenance.get("device", "")
+    choice = dataclasses.replace(hand_made.CHOICE, cohort=run.cohort, device=device, loop_ms=2.5)
+    for where, expected in ((device, 2.5), ("another", None)):
+        records = Records(epochs=book.epochs, runs=book.runs, finals=book.finals, choices={(run.cohort, where): choice})
+        assert Tally(found.study, book.plan, records).step_ms("pool", HIGH) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
@@ -187,3 +188,26 @@ class UnseededStart(Net):
     def more(self) -> None:
         with torch.no_grad():
             self.inner.weight.copy_(torch.from_numpy(np.random.default_rng().normal(size=(WIDTH, 36))))
+
+
+@refused("'scale' in evaluation mode")
+class StartsFromTheFirstBatch(Net):
+    """A normalisation that starts from the first batch it sees, which was that of a check."""
+
+    def more(self) -> None:
+        self.scale, self.ready = nn.Parameter(torch.ones(WIDTH)), False
+
+    def middle(self, x: Any) -> Any:
+        if not self.ready:
+            self.scale.data.copy_(1 / (x.std(dim=0) + 0.1))
+            self.ready = True
+        return F.relu(x * self.scale)
+
+
+@refused("'clock'")
+class CountsInAnIterator(Net):
+    def more(self) -> None:
+        self.clock = itertools.count()
+
+    def middle(self, x: Any) -> Any:
+        return torch.tanh(x) if self.training and next(self.clock) > 100 else F.relu(x)

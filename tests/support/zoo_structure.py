@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from support.zoo import WIDTH, Net, refused, trains
+from tiebreak.models.design import Images
 
 
 @trains()
@@ -207,3 +208,59 @@ class PartWithoutGradient(Net):
         with torch.no_grad():
             scale = x.abs().mean(dim=1, keepdim=True)
         return F.relu(x) / (1 + scale)
+
+
+@trains(fusible=False)
+class GradientHook(Net):
+    def more(self) -> None:
+        self.inner.weight.register_hook(lambda gradient: 0.1 * gradient)
+
+
+@refused("post_accumulate")
+class AccumulatedHook(Net):
+    def more(self) -> None:
+        self.inner.weight.register_post_accumulate_grad_hook(lambda parameter: None)
+
+
+@refused("manual_seed")
+class SeedsItself(Net):
+    def __init__(self, shape: Images) -> None:
+        torch.manual_seed(42)
+        super().__init__(shape)
+
+
+@refused("set_default_dtype")
+class DoublePrecisionForAll(Net):
+    def __init__(self, shape: Images) -> None:
+        torch.set_default_dtype(torch.float64)
+        super().__init__(shape)
+
+
+@refused("'embedding.weight' is sparse")
+class SparseEmbedding(nn.Module):
+    def __init__(self, shape: Images) -> None:
+        super().__init__()
+        self.embedding, self.out = nn.Embedding(8, 2, sparse=True), nn.Linear(72, shape.classes)
+
+    def forward(self, images: Tensor) -> Any:
+        return self.out(self.embedding((images.flatten(1) > 0.5).long()).flatten(1))
+
+
+@refused("'c.weight' is of type bfloat16")
+class HalfParameters(Net):
+    """Adam's corrections are 0 in bfloat16: without the refusal its weights become 200,000."""
+
+    def more(self) -> None:
+        self.c = nn.Linear(WIDTH, WIDTH, dtype=torch.bfloat16)
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(self.c(x.bfloat16()).to(x.dtype))
+
+
+@refused("complex64")
+class ComplexParameter(Net):
+    def more(self) -> None:
+        self.c = nn.Parameter(torch.randn(WIDTH, WIDTH, dtype=torch.complex64))
+
+    def middle(self, x: Any) -> Any:
+        return (x.to(self.c.dtype) @ self.c).abs()

@@ -228,3 +228,11 @@ def test_a_checkpoint_without_its_position_is_one_line(tmp_path: Path, run: Run,
     changed = dataclasses.replace(record, sha256=hashlib.sha256(content).hexdigest(), epoch=_describe(content)[1])
     with pytest.raises(TiebreakError, match="epoch and steps"):
         checkpoint.restore(tmp_path, changed, state)
+
+
+def test_a_state_of_another_type_of_number_is_refused(run: Run, tmp_path: Path) -> None:
+    """Copying it would round every number without a word."""
+    (tmp_path / CHECKPOINTS).mkdir()
+    record = checkpoint.save(tmp_path, run, begun(run, Twice().double()))
+    with pytest.raises(TiebreakError, match="type"):
+        checkpoint.restore(tmp_path, record, begun(run, Twice()))

@@ -13,6 +13,7 @@ from support.small_study import make_job, one_arm, one_epoch, one_run, one_threa
 from tiebreak.drive.messages import Message, Progress, RunEnded
 from tiebreak.drive.worker import train
 from tiebreak.plan.planner import make_plan
+from tiebreak.study.registry import TASKS
 from tiebreak.train import loop
 from tiebreak.train.run_group import make_group
 
@@ -29,7 +30,7 @@ def test_a_run_leaves_a_record_per_epoch_and_one_at_its_end(tmp_path: Path, data
     for number, message in enumerate(epochs, start=1):
         record, checkpoint = one_epoch(message)
         assert (record.trajectory, record.epoch) == (run.trajectory, number)
-        assert set(record.metrics) == {"train_loss", "val_accuracy", "val_loss"}
+        assert set(record.metrics) == {"train_loss", *(f"val_{name}" for name in TASKS["classify"].metrics)}
         assert set(record.seconds) == {"train", "evaluate", "checkpoint"}
         assert all(value > 0 for value in record.seconds.values())
         assert checkpoint.epoch == number

@@ -57,6 +57,7 @@ def classes(source: np.random.Generator, level: float) -> Outcomes:
 
 DRAWS: Mapping[str, Draw] = {
     "classify": classes,
+    "classify-text": classes,
     "nodes": classes,
     "language": windows,
     "translate": symbols,

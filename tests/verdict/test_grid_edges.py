@@ -35,6 +35,15 @@ def test_an_arm_that_did_best_inside_the_grid_is_at_no_edge() -> None:
     assert edges(Tally(study, plan, records), "pool") == ()
 
 
+def test_a_perfect_score_is_no_edge() -> None:
+    it = sample_report.complete()
+    perfect = {
+        trajectory: {key: dataclasses.replace(one, metrics={"val_accuracy": 1.0}) for key, one in epochs.items()}
+        for trajectory, epochs in it.records.epochs.items()
+    }
+    assert edges(Tally(it.study, it.plan, dataclasses.replace(it.records, epochs=perfect)), "pool") == ()
+
+
 def test_nothing_is_said_of_an_arm_without_results() -> None:
     it = sample_report.empty()
     assert all(not arm.at_edge for arm in it.verdict.designs)

@@ -7,6 +7,7 @@ from typing import Annotated, cast
 
 import typer
 
+from tiebreak.cli.claim_command import claims
 from tiebreak.cli.compare_command import compare
 from tiebreak.cli.data_commands import data_app
 from tiebreak.cli.exchange_commands import export, log
@@ -16,7 +17,7 @@ from tiebreak.cli.plain_flags import Command, Group
 from tiebreak.cli.results_commands import check, open_report, report, status, use, verdict
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
-from tiebreak.cli.theory_commands import claims, cost
+from tiebreak.cli.theory_commands import cost
 from tiebreak.errors import TiebreakError
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
     help=(
         "Is design A really better than design B, by how much, and at what cost?\n\n"
         "Tiebreak trains both on equal terms, with enough seeds to know. Start with:\n\n"
-        "`tiebreak run pooling --quick` — two minutes, no download, ends with a verdict and a report."
+        "`tiebreak run pooling --quick` — three minutes on two cores, no download, ends with a verdict and a report."
     ),
 )
 app.add_typer(data_app, name="data")

@@ -147,10 +147,11 @@ def _progress() -> Iterator[Progress]:
     """A bar on a terminal, for folders with many files."""
     import sys
 
-    from rich.console import Console
     from rich.progress import Progress as Bars
 
-    with Bars(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+    from tiebreak.report.terminal.safe_console import SafeConsole
+
+    with Bars(console=SafeConsole(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
         tasks = {}
 
         def show(what: str, done: int, total: int) -> None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.output import print_line
-from tiebreak.cli.plain_flags import Command
+from tiebreak.cli.plain_flags import Command, Group
 from tiebreak.errors import TiebreakError, nearest
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-data_app = typer.Typer(no_args_is_help=True, help="List, fetch and check data sets.")
+data_app = typer.Typer(cls=Group, no_args_is_help=True, help="List, fetch and check data sets.")
 
 DataDirOption = Annotated[
     Path | None, typer.Option("--data-dir", metavar="DIR", help="The folder with your data sets (also: TIEBREAK_DATA).")

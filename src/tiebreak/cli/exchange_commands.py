@@ -58,17 +58,17 @@ def log(
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Default: DIR/log-TRACKER.")] = None,
 ) -> None:
     """Hand the runs over to a tracker: parameters, metrics per epoch, test scores. Nothing is sent anywhere."""
-    from rich.console import Console
     from rich.progress import Progress
 
     from tiebreak import api
     from tiebreak.exchange.logged_runs import logged_runs
     from tiebreak.exchange.tracker_logs import log_runs
+    from tiebreak.report.terminal.safe_console import SafeConsole
 
     result = api.open_result(folder)
     runs = list(logged_runs(result.study, result.plan, result.records))
     place = out or folder / f"log-{tracker.value}"
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
+    with Progress(console=SafeConsole(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task(f"logging {len(runs):,} runs", total=len(runs))
 
         def show(done: int, total: int) -> None:

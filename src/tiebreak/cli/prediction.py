@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Console
+from rich.markup import escape
 
 from tiebreak.drive.device import device_problem
 from tiebreak.drive.forecast import forecast
@@ -11,12 +12,16 @@ from tiebreak.drive.runner import Machine
 from tiebreak.plan.predict import predict
 from tiebreak.plan.runs import Plan
 from tiebreak.report.terminal import summaries
+from tiebreak.text import listed, printable
 
 
 def show_prediction(console: Console, plan: Plan, machine: Machine) -> None:
     """Time a few steps of every cohort and print what follows; on a GPU no time is predicted."""
     processes, device = machine.processes(), machine.device
-    predicted, times = predict(plan), forecast(plan, machine) if device == "cpu" else None
+    predicted = predict(plan)
+    names = listed([item.name for item in predicted.cohorts])
+    with console.status(f"timing {escape(printable(names))}: fused, and one run after the other"):  # may take minutes
+        times = forecast(plan, machine) if device == "cpu" else None
     rows = []
     for item in predicted.cohorts:
         alone = item.cannot_fuse or (times is not None and times.strategies[item.key] == "loop")

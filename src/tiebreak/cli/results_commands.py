@@ -29,7 +29,8 @@ def verdict(
     if json:
         print_json(result.verdict.to_json())
     else:
-        summaries.print_verdict(SafeConsole(), result.verdict, result.report if result.report.is_file() else None)
+        written = result.report if result.report.is_file() else None
+        summaries.print_verdict(SafeConsole(), result.verdict, written, folder)
 
 
 def report(
@@ -55,6 +56,8 @@ def open_report(folder: FolderArgument) -> None:
     from tiebreak.system import open_in_browser
 
     page = folder / HTML_FILE
+    if not folder.is_dir():
+        raise TiebreakError(f"{folder}: no such folder; give the --out folder of `tiebreak run`")
     if not page.is_file():
         raise TiebreakError(f"{folder}: no {HTML_FILE}; `tiebreak report {folder}` writes it from the records")
     open_in_browser(page)

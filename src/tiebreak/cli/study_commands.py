@@ -23,7 +23,9 @@ def studies() -> None:
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="The study's name: letters, digits, dots, underscores and hyphens.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The study's name: letters, digits, dots, underscores and hyphens.")
+    ],
     full: Annotated[bool, typer.Option("--full", help="Write every key, most as a comment with an example.")] = False,
     source: Annotated[
         str | None,

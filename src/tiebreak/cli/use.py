@@ -70,6 +70,8 @@ def use(
     if own is not None and notify is not None and run.design not in registry.DESIGNS:
         notify(designs_are_code(own))
     network = catalog.find_design(run.design, own, family).network(shape, run.build, stream(run.seed, "init"))
+    if run.precision == "float64":
+        network.double()  # as its checkpoint is
     state = initial_state(network, run)
     with closing(Store.open(folder)) as store:
         kept = store.checkpoints()
@@ -84,6 +86,7 @@ def use(
     except TiebreakError as error:
         raise TiebreakError(f"{error}; `tiebreak run` makes it again") from None
     load_evaluated(state)
+    network.float()  # inputs are float32
     task = catalog.TASKS[run.task]
     known = result.plan.data
     trained_on = TrainedOn(

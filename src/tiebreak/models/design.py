@@ -15,7 +15,8 @@ from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
 from tiebreak.layers.functional_dropout import key_functions
 from tiebreak.layers.global_generators import seeded
-from tiebreak.models.user_network_checks import check_network
+from tiebreak.models.global_settings import unchanged_settings
+from tiebreak.models.user_network_checks import check_network, unchanged_tensors
 from tiebreak.study.registry import Scalar
 
 PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabulary of sentences
@@ -197,8 +198,15 @@ class Design:
         # Torch's fast path of attention in evaluation has no rule for vmap.
         torch.backends.mha.set_fastpath_enabled(False)
         with seeded(key):
-            network = self._build_user_design(shape, options)
-            check_output(network, shape)  # lazy layers draw their parameters here
+            with unchanged_settings():
+                network = self._build_user_design(shape, options)
+            if torch.initial_seed() != key:
+                raise TiebreakError(
+                    "its constructor seeds torch's generator (torch.manual_seed), so that all seeds would start with"
+                    " the same parameters; leave that out: every run is seeded"
+                )
+            with unchanged_settings(), unchanged_tensors(network):
+                check_output(network, shape)  # lazy layers draw their parameters here
             swap_dropout(network)
             swap_batchnorm(network)
         return network
@@ -207,10 +215,17 @@ class Design:
         try:
             network = self.build(shape, **options)
         except Exception as error:  # the design may raise anything
-            raise TiebreakError(f"{type(error).__name__}: {' '.join(str(error).split())}") from error
+            raise TiebreakError(_described(error)) from error
         if not isinstance(network, nn.Module):
             raise TiebreakError(f"should build an nn.Module, not {type(network).__name__}")
         return network
+
+
+def _described(error: Exception) -> str:
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    if isinstance(error, ModuleNotFoundError):
+        text += "; import a module beside the design file at the top of the file, not inside a function"
+    return text
 
 
 def check_output(network: nn.Module, shape: Shape) -> None:
@@ -221,8 +236,7 @@ def check_output(network: nn.Module, shape: Shape) -> None:
             logits = network.eval()(*shape.inputs(2))
     except Exception as error:  # the design may raise anything
         raise TiebreakError(
-            f"{type(error).__name__}: {' '.join(str(error).split())}, for input of shape "
-            f"{' and '.join(str(list(each.shape)) for each in shape.inputs(2))}"
+            f"{_described(error)}, for input of shape {' and '.join(str(list(each.shape)) for each in shape.inputs(2))}"
         ) from error
     network.train(mode)
     if not any(parameter.requires_grad for parameter in network.parameters()):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import Shape, Words
 
@@ -25,6 +27,8 @@ REASONS = {  # a part of torch's message: what we tell the user
 
 def fusion_obstacle(network: nn.Module, shape: Shape) -> str:
     """The reason why two runs of the network cannot be fused, in one line; empty when they can. Trains nothing."""
+    if obstacle := hook_obstacle(network):
+        return obstacle
     try:
         copies = [copy.deepcopy(network).train() for _ in range(2)]
     except Exception as error:  # the design may hold anything
@@ -55,5 +59,7 @@ def explain_error(error: Exception) -> str:
     for mark, reason in REASONS.items():
         if mark in text:
             return reason
+    if isinstance(error, TiebreakError):
+        return text
     first = text.split(". ")[0]
     return f"{type(error).__name__}: {first if len(first) <= MAX_LENGTH else first[: MAX_LENGTH - 1].rstrip() + '…'}"

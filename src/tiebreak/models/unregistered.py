@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import deque
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -35,9 +38,19 @@ def _leaves(name: str, held: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield name, held.get_state()
     elif held is None or isinstance(held, bool | int | float | complex | str):
         yield name, held
-    elif depth and isinstance(held, list | tuple | dict):
+    elif isinstance(held, itertools.count | set | range):
+        yield name, repr(held)
+    elif depth and isinstance(held, list | tuple | dict | deque):
         for key, each in held.items() if isinstance(held, dict) else enumerate(held):
             yield from _leaves(f"{name}[{key!r}]", each, depth - 1)
+    elif (
+        depth
+        and hasattr(held, "__dict__")
+        and not isinstance(held, type | ModuleType | nn.Module)
+        and not callable(held)
+    ):
+        for key, each in vars(held).items():
+            yield from _leaves(f"{name}.{key}", each, depth - 1)
 
 
 def changed_attribute(before: dict[str, Any], after: dict[str, Any]) -> str:

@@ -30,6 +30,7 @@ def check_network(make: Make, inputs: Inputs) -> bool:
     """Refuse a network whose runs could not be repeated. Returns whether it calls dropout as a function."""
     inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
     _check_evaluation(make(0).eval(), inputs)
+    _check_parameters(make(0))
     functional = _check_training(make(0).train(), inputs)
     _check_building(make, inputs)
     if functional:
@@ -39,6 +40,22 @@ def check_network(make: Make, inputs: Inputs) -> bool:
 
 def _random(like: Tensor) -> Tensor:
     return torch.rand(like.shape, generator=torch.Generator().manual_seed(1))
+
+
+def _check_parameters(network: nn.Module) -> None:
+    """Updates are for real numbers of 32 or 64 bits. Gradients are not accumulated: such a hook would not be called."""
+    for name, parameter in _trained(network):
+        if parameter.dtype not in (torch.float32, torch.float64):
+            kind = str(parameter.dtype).removeprefix("torch.")
+            raise TiebreakError(
+                f"parameter {name!r} is of type {kind}, in which updates are rounded away or not defined; make it"
+                " float32 (for products in bfloat16: `precision` in the study; for complex numbers: two real tensors)"
+            )
+        if parameter._post_accumulate_grad_hooks:
+            raise TiebreakError(
+                f"parameter {name!r} has a hook of register_post_accumulate_grad_hook, which training does not call;"
+                " use register_hook"
+            )
 
 
 def _check_building(make: Make, inputs: Inputs) -> None:
@@ -88,7 +105,7 @@ def _check_evaluation(network: nn.Module, inputs: Inputs) -> None:
 def _check_training(network: nn.Module, inputs: Inputs) -> bool:
     """Training draws only with a key, and what it remembers are registered buffers."""
     mode = KeyedFunctions(FunctionKey())
-    params = [each for each in network.parameters() if each.requires_grad]
+    params = [each for _, each in _trained(network)]
     places = {name: (id(each), each.data_ptr()) for name, each in network.named_parameters()}
 
     def call() -> tuple[Tensor, ...]:
@@ -121,6 +138,11 @@ def _check_training(network: nn.Module, inputs: Inputs) -> bool:
         raise
     except Exception:  # it may raise anything: training will raise it again, and say which run failed
         return mode.count > 0
+    sparse = (
+        name for (name, _), each in zip(_trained(network), first[1:], strict=True) if each.layout != torch.strided
+    )
+    if found := next(sparse, ""):
+        raise TiebreakError(f"the gradient of {found!r} is sparse; use sparse=False, which computes the same")
     _refuse_difference(network, first[0], second[0], {})
     _refuse_difference(network, first[0], third[0], attributes)
     if not all(map(same, first, third)):
@@ -154,8 +176,26 @@ def _refuse_difference(network: nn.Module, first: Tensor, second: Tensor, before
         )
 
 
+def _trained(network: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    return [(name, each) for name, each in network.named_parameters() if each.requires_grad]
+
+
 def _tensors(network: nn.Module) -> dict[str, Tensor]:
     return {**dict(network.named_parameters()), **dict(network.named_buffers())}
+
+
+@contextmanager
+def unchanged_tensors(network: nn.Module) -> Iterator[None]:
+    """Refuse a first call that sets parameters or buffers from its input, which is zeros. New ones are fine."""
+    made = {name: each for name, each in _tensors(network).items() if not nn.parameter.is_lazy(each)}
+    before = {name: each.detach().clone() for name, each in made.items()}
+    yield
+    after = _tensors(network)
+    if changed := next((name for name in before if name in after and not same(before[name], after[name])), ""):
+        raise TiebreakError(
+            f"its first forward pass sets {changed!r} in evaluation mode too, before it sees training data; change it"
+            " only `if self.training`"
+        )
 
 
 @contextmanager

@@ -122,27 +122,34 @@ class Sources:
         text = module.written(name)
         parts = [text.content]
         for chain in text.names:
-            meaning = self._meaning(module, chain)
-            if meaning:
+            for meaning in self._meanings(module, chain):
                 parts += [chain, self._digest(meaning, known) if isinstance(meaning, tuple) else meaning]
         if name and module.effects and name != EVERYTHING:
             parts.append(self._digest((module, ""), known))
+        parts += [self._digest(each, known) for each in self._executed(module)]
         for star in module.stars:
             meaning = self._imported(module, star, "")
             parts.append(self._digest(meaning, known) if isinstance(meaning, tuple) else meaning)
         known[target] = _hash(parts)
         return known[target]
 
-    def _meaning(self, module: Module, chain: str) -> Target | str:
-        """What a name with its attributes stands for in a module: a definition, a text for all outside, or nothing."""
+    def _executed(self, module: Module) -> list[Target]:
+        """What importing a user's file executes of the modules beside it, though it may use no name of them."""
+        if module.path.is_relative_to(self._package):
+            return []
+        paths = {self._locate(name, module) for name in module.imported_names()} - {None, module.path}
+        beside = sorted(path for path in paths if path and not path.is_relative_to(self._package))
+        return [(found, "") for found in map(self.module, beside) if found.effects or found.imports]
+
+    def _meanings(self, module: Module, chain: str) -> list[Target | str]:
+        """What a name with its attributes may stand for in a module: definitions, or a text for all outside."""
         first, _, rest = chain.partition(".")
-        if first in module.definitions:
-            return module, first
-        if first in module.imports:
-            return self._imported(module, module.imports[first], rest)
-        if first == "tiebreak":  # in a string: a module that is run as a process
-            return self._imported(module, Imported("tiebreak"), rest)
-        return ""
+        found: list[Target | str] = [(module, first)] if first in module.definitions else []
+        if first == "tiebreak" and first not in module.imports:  # in a string: a module that is run as a process
+            return [*found, self._imported(module, Imported("tiebreak"), rest)]
+        if found and module.path.is_relative_to(self._package):
+            return found
+        return found + [self._imported(module, each, rest) for each in module.imports.get(first, ())]
 
     def _imported(self, module: Module, imported: Imported, attributes: str) -> Target | str:
         dotted, names = imported.module, [each for each in (imported.name, *attributes.split(".")) if each]
@@ -157,8 +164,8 @@ class Sources:
         name = names[0] if names else EVERYTHING
         if name in found.definitions:
             return found, name
-        if name in found.imports:
-            return self._imported(found, found.imports[name], ".".join(names[1:]))
+        if len(found.imports.get(name, ())) == 1:
+            return self._imported(found, found.imports[name][0], ".".join(names[1:]))
         return found, EVERYTHING
 
     def _is_skipped(self, path: Path) -> bool:

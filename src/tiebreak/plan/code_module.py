@@ -37,7 +37,7 @@ class Module:
             names = set(_bound(statement))
             for name in names:
                 self.definitions.setdefault(name, []).append(statement)
-            if (not names and not is_text(statement)) or self._registers(statement):
+            if (not names and not is_text(statement)) or _does_more(statement) or self._registers(statement):
                 self.effects.append(statement)
         self._written: dict[str, Written] = {}
 
@@ -45,24 +45,26 @@ class Module:
         """Whether a decorator may register the definition, so that it is used without its name."""
         for decorator in getattr(statement, "decorator_list", ()):
             names = [node.id for node in ast.walk(decorator) if isinstance(node, ast.Name)]
-            if not any(name in self.imports and self.imports[name].module in PURE for name in names):
+            if not any(name in self.imports and self.imports[name][-1].module in PURE for name in names):
                 return True
         return False
 
     @cached_property
-    def imports(self) -> dict[str, Imported]:
-        """What the names of all imports in the file stand for, also of those inside functions."""
-        found = {}
+    def imports(self) -> dict[str, list[Imported]]:
+        """What the names of all imports in the file may stand for, also of those inside functions, `try` and `if`."""
+        found = dict[str, list[Imported]]()
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     first = alias.name.partition(".")[0]
-                    found[alias.asname or first] = Imported(alias.name if alias.asname else first)
+                    name, imported = alias.asname or first, Imported(alias.name if alias.asname else first)
+                    found.setdefault(name, []).append(imported)
             elif isinstance(node, ast.ImportFrom):
                 for alias in node.names:
-                    found[alias.asname or alias.name] = Imported("." * node.level + (node.module or ""), alias.name)
+                    imported = Imported("." * node.level + (node.module or ""), alias.name)
+                    found.setdefault(alias.asname or alias.name, []).append(imported)
         found.pop("*", None)
-        return found
+        return {name: list(dict.fromkeys(each)) for name, each in found.items()}
 
     def imported_names(self) -> set[str]:
         """Every module that the file may import, with the packages around it; some are names in a module."""
@@ -106,6 +108,14 @@ def _bound(node: ast.AST) -> Iterator[str]:
     elif not isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp | ast.Lambda):
         for inner in ast.iter_child_nodes(node):
             yield from _bound(inner)
+
+
+def _does_more(statement: ast.stmt) -> bool:
+    """Whether a block at the top level of a module, which binds names, may do more than that."""
+    if not isinstance(statement, ast.For | ast.While | ast.With | ast.If | ast.Try):
+        return False
+    inner = [each for each in ast.walk(statement) if isinstance(each, ast.stmt)]
+    return any(isinstance(each, ast.Expr | ast.Assign | ast.AugAssign | ast.Delete) for each in inner)
 
 
 def _is_guard(statement: ast.stmt) -> bool:

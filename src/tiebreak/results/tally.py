@@ -133,6 +133,16 @@ class Tally:
         self._chosen[arm] = min(self.study.settings(arm), key=rank)
         return self._chosen[arm]
 
+    def step_ms(self, arm: str, setting: Setting) -> float | None:
+        """A training step of one run, timed alone before training; None where that was not done on the runs' device."""
+        identities = [identity for _, identity in self.runs(arm, setting) if identity in self.records.runs]
+        found = {
+            (self.plan.runs[identity].cohort, self.records.runs[identity].provenance.get("device", ""))
+            for identity in identities
+        }
+        times = [self.records.choices[key].loop_ms for key in found if key in self.records.choices]
+        return times[0] if len(found) == len(times) == 1 else None
+
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
         """The mean training clock of a finished run: no evaluation, no checkpoints."""
         totals = []

@@ -1,16 +1,18 @@
 """The claims ledger: every claim of the five reports (R0 to R4), its source and how it is decided. Data, no torch.
 
-A claim is decided by an identity (a check that `tiebreak.theory.identities` computes at once), by a study that was run,
-or by a benchmark. Where both an identity and a study are named, the identity decides, and the study measures what the
-claim means for quality.
+A claim is decided by an identity (a check that `tiebreak.theory.identities` computes at once), by a study that was run
+(its verdict is in the docket or in a results folder of the user), or by a benchmark. Where both an identity and a study
+are named, the identity decides, and the study measures what the claim means for quality.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
+
+from tiebreak.verdict.docket import DocketEntry
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Entry:
     identity: bool = False
     study: str | None = None
     benchmark: str | None = None
+    command: str | None = None  # decides it where the built-in study does not do so alone
 
 
 @dataclass(frozen=True)
@@ -40,34 +43,39 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class StudyOutcome:
-    """What a finished study says of a claim: a hint if it ran on other data or with another budget than the claim's."""
-
-    folder: str
-    verdict: Literal["holds", "fails", "undecided", "hint"]
-    words: str  # the verdict in words; for a hint, which way it points
-    why: str
-
-
-@dataclass(frozen=True)
 class ClaimStatus:
-    """Whether a claim holds by its identity or by a finished study, or the command that would decide it."""
+    """What is known of a claim: by its identity, by a kept or a user's result, or what would decide it.
+
+    `entries` are results, the best evidence first; where an identity decides, they say what it means for quality.
+    """
 
     entry: Entry
-    verdict: Literal["holds", "fails", "undecided", "hint", "not run", "not built"]
+    verdict: Literal["holds", "fails", "undecided", "hint"]
     outcome: Outcome | None = None
+    entries: tuple[DocketEntry, ...] = ()
     command: str | None = None  # runs the study or benchmark, where there is one
-    studied: StudyOutcome | None = None  # by a finished study, where there is one
+    terms: str = ""  # data, protocol and epochs of that command
+
+    @property
+    def best(self) -> DocketEntry | None:
+        """The result that the status rests on; None where an identity decides or nothing is known."""
+        return self.entries[0] if self.entries and self.outcome is None else None
+
+    @property
+    def decided(self) -> bool:
+        """Whether it holds or fails by the claim's own protocol."""
+        return self.verdict in ("holds", "fails")
 
 
-def _by_study(claim: str, text: str, source: str, study: str) -> Entry:
-    return Entry(claim, text, tuple(source.split()), study=study)
+def _by_study(claim: str, text: str, source: str, study: str, command: str | None = None) -> Entry:
+    return Entry(claim, text, tuple(source.split()), study=study, command=command)
 
 
 def _by_identity(claim: str, text: str, source: str, study: str | None = None) -> Entry:
     return Entry(claim, text, tuple(source.split()), identity=True, study=study)
 
 
+PTB = "tiebreak run benchmarks/ptb_{}.toml --device cuda --precision tf32"
 ALL = "R0 R1 R2 R3 R4"
 LEDGER: tuple[Entry, ...] = (
     _by_study("best-lr-sgd", "of 0.1, 0.01, 0.001, SGD trains the pooling CNN best at 0.01", "R0 R1 R2", "pooling"),
@@ -127,9 +135,10 @@ LEDGER: tuple[Entry, ...] = (
         "perplexity falls from 300 to 164 to 140 with size, at over 10× the time",
         "R4",
         "language-model",
+        PTB.format("budget"),
     ),
-    _by_study("num-steps-neutral", "the window length barely matters", "R4", "language-model"),
-    _by_study("lm-held-out", "164 and 140 are test perplexities", "R4", "language-model"),
+    _by_study("num-steps-neutral", "the window length barely matters", "R4", "language-model", PTB.format("windows")),
+    _by_study("lm-held-out", "164 and 140 are test perplexities", "R4", "language-model", PTB.format("budget")),
     _by_identity(
         "gcn-rows-normalised",
         "symmetric normalisation gives rows that sum to one",
@@ -140,36 +149,51 @@ LEDGER: tuple[Entry, ...] = (
 
 
 def statuses(
-    outcomes: Mapping[str, Outcome], built: Collection[str], studied: Mapping[str, StudyOutcome] | None = None
+    outcomes: Mapping[str, Outcome],
+    studies: Mapping[str, str],
+    kept: Sequence[DocketEntry] = (),
+    own: Sequence[DocketEntry] = (),
 ) -> list[ClaimStatus]:
-    """Every claim in the ledger's order, from the outcomes of the identities and the names of the studies.
+    """Every claim in the ledger's order, from the identities, the kept results and the user's `own`, newest last.
 
-    `studied` holds what finished studies say, by the claim's id.
+    `studies` are the built-in studies with their data, protocol and epochs. A result of the user replaces a kept one,
+    but a hint of the user does not replace what was decided by the claim's own protocol.
     """
-    found, studied = [], studied or {}
+    found = []
     for entry in LEDGER:
-        command = f"tiebreak run {entry.study}" if entry.study in built else None
+        command = f"tiebreak run {entry.study}" if entry.study in studies else None
         if entry.benchmark is not None:
             command = f"python {entry.benchmark}"
-        if entry.identity:
-            outcome = outcomes[entry.id]
-            found.append(ClaimStatus(entry, outcome.verdict, outcome, command, studied.get(entry.id)))
-        elif entry.id in studied:
-            found.append(ClaimStatus(entry, studied[entry.id].verdict, None, command, studied[entry.id]))
-        else:
-            found.append(ClaimStatus(entry, "not run" if command else "not built", None, command))
+        if entry.command is not None:
+            command = entry.command
+        entries = _ordered(entry.id, kept, own)
+        outcome = outcomes[entry.id] if entry.identity else None
+        verdict: Literal["holds", "fails", "undecided", "hint"] = "undecided"
+        if outcome is not None:
+            verdict = outcome.verdict
+        elif entries and entries[0].outcome != "undecided":
+            verdict = "hint" if entries[0].hint else entries[0].outcome
+        terms = studies.get(entry.study or "", "") if entry.command is None else ""
+        found.append(ClaimStatus(entry, verdict, outcome, entries, command, terms))
     return found
+
+
+def _ordered(claim: str, kept: Sequence[DocketEntry], own: Sequence[DocketEntry]) -> tuple[DocketEntry, ...]:
+    mine = sorted((each for each in reversed(own) if each.claim == claim), key=lambda each: each.hint)
+    theirs = sorted((each for each in kept if each.claim == claim), key=lambda each: each.rank)
+    if mine and mine[0].hint and theirs and not theirs[0].hint and theirs[0].outcome != "undecided":
+        return (*theirs, *mine)
+    return (*mine, *theirs)
 
 
 def to_json(found: list[ClaimStatus]) -> str:
     """The statuses as JSON, for programs."""
     rows = []
     for each in found:
-        entry = asdict(each.entry) | {"verdict": each.verdict, "command": each.command}
-        outcome = each.outcome
-        if outcome is not None:
-            entry |= {"sentence": outcome.sentence, "evidence": outcome.evidence}
-        if each.studied is not None:
-            entry["studied"] = asdict(each.studied)
-        rows.append(entry)
+        row = asdict(each.entry) | {"verdict": each.verdict, "command": each.command, "terms": each.terms}
+        if each.outcome is not None:
+            row |= {"sentence": each.outcome.sentence, "evidence": each.outcome.evidence}
+        if each.best is not None:
+            row |= {"leans": each.best.outcome, "n": each.best.n, "data": each.best.data}
+        rows.append(row | {"results": [item.model_dump(mode="json") for item in each.entries]})
     return json.dumps(rows, indent=2, ensure_ascii=False)

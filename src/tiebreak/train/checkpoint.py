@@ -52,9 +52,10 @@ def restore(folder: Path, record: CheckpointRecord, state: State) -> None:
     if position.dtype != torch.int64 or position.shape != (2,):
         raise TiebreakError(f"{folder}: {record.file}: no checkpoint of Tiebreak: {POSITION} is not epoch and steps")
     for name, tensor in tensors.items():
-        if name not in stored or stored[name].shape != tensor.shape:
+        found = stored.get(name)
+        if found is None or found.shape != tensor.shape or found.dtype != tensor.dtype:
             raise TiebreakError(
-                f"{folder}: {record.file}: not a state of this network: {name} is missing or of another shape"
+                f"{folder}: {record.file}: not a state of this network: {name} is missing or of another shape or type"
             )
     for name, tensor in tensors.items():
         tensor.copy_(stored[name])

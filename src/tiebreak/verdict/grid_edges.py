@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from tiebreak.results.tally import Tally
 from tiebreak.study import registry
 from tiebreak.text import listed
+from tiebreak.verdict import ranges
 from tiebreak.verdict.model import ArmResult, Edge
 
 LARGEST_STEP = math.sqrt(10)  # 0.1 is followed by 0.3, not by 1
@@ -23,10 +24,9 @@ def edges(tally: Tally, arm: str) -> tuple[Edge, ...]:
     metric = f"val_{tally.study.metric}"
     finished = [each for each in tally.study.settings(arm) if tally.scores(arm, each, metric)]
     chosen = tally.chosen(arm)
-    if chosen not in finished:
+    if chosen not in finished or _is_perfect(tally, tally.scores(arm, chosen, metric).values()):
         return ()
     found = []
-    own = tally.study.arm(arm).grid is not None  # `--grid` would not widen it
     for name, values in tally.study.grid_of(tally.study.arm(arm)).items():
         tried = {each[name] for each in finished}
         if len(tried) < 2 or min(values) < chosen[name] < max(values):
@@ -36,8 +36,14 @@ def edges(tally: Tally, arm: str) -> tuple[Edge, ...]:
         if beyond is not None:
             wider = (beyond, *values) if (values[0] > values[-1]) == largest else (*values, beyond)
             end: Literal["smallest", "largest"] = "largest" if largest else "smallest"
-            found.append(Edge(name=name, value=chosen[name], end=end, wider=() if own else wider))
+            found.append(Edge(name=name, value=chosen[name], end=end, wider=wider))
     return tuple(found)
+
+
+def _is_perfect(tally: Tally, scores: Collection[float]) -> bool:
+    """Whether every run has the best value that the metric can take: no other setting can do better."""
+    low, high = ranges.range_of(tally.study.metric, tally.study.task)
+    return all(score == (high if tally.study.goal() == "max" else low) for score in scores)
 
 
 def next_value(name: str, values: Sequence[float], *, largest: bool) -> float | None:
@@ -81,10 +87,25 @@ def edge_sentences(arms: Sequence[ArmResult]) -> list[str]:
 
 
 def wider_grid(arms: Sequence[ArmResult]) -> dict[str, tuple[float, ...]]:
-    """The grid with a value more at every end at which some arm did best; only what changes."""
+    """The grid with a value more at every end at which some arm did best; only what changes.
+
+    Empty where arms have different grids: `--grid` widens the study's only, and more settings are an advantage.
+    """
+    if any(each.kind == "grid" for arm in arms for each in arm.differences or ()):
+        return {}
     found: dict[str, tuple[float, ...]] = {}
     for edge in (edge for arm in arms for edge in arm.at_edge if edge.wider):
         known = found.get(edge.name, ())
         joined = dict.fromkeys((*known, *edge.wider))
         found[edge.name] = tuple(sorted(joined, reverse=edge.wider[0] > edge.wider[-1]))
     return found
+
+
+def wider_arms(arms: Sequence[ArmResult]) -> str:
+    """The wider grid of each arm that did best at an end of its own, for the study file."""
+    grids = (
+        f"{arm.name} {edge.name} = [{', '.join(f'{value:g}' for value in edge.wider)}]"
+        for arm in arms
+        for edge in arm.at_edge
+    )
+    return "; ".join(grids) + "; every arm should have as many settings"

@@ -50,7 +50,8 @@ class ArmResult(Strict):
     sd: float | None
     low: float | None
     high: float | None
-    train_seconds: float | None  # mean per run
+    train_seconds: float | None  # mean per run; a share of the time where runs were trained together
+    step_ms: float | None = None  # a training step of one run, timed alone; None: not timed
     at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
     differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first arm; None: unknown
 
@@ -65,6 +66,30 @@ class Side(Strict):
     setting: dict[str, float]
     metric: str
     metrics: tuple[str, ...] = Field(default=(), strict=False)  # of an agreement; else empty
+
+
+class Look(Strict):
+    """A comparison as it stood at one look: its interval, at the two-sided level that this look has of the 5 %.
+
+    A difference is found where the interval excludes 0.
+    """
+
+    seeds: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    level: float
+
+
+class Stopping(Strict):
+    """Where a study stands that takes seeds until it is decided."""
+
+    max_seeds: int
+    comparisons: Literal["primary", "all"]  # which must be decided
+    looks: tuple[int, ...] = Field(strict=False)  # seeds at each look so far
+    next: int | None  # seeds at the next look; None: it has stopped
+    reason: Literal["decided", "most seeds", "futile", "goes on", "not final"]
+    chance: float | None  # to be decided by max_seeds, where it is not
 
 
 class ComparisonResult(Strict):
@@ -84,7 +109,7 @@ class ComparisonResult(Strict):
     metric: str
     margin: float
     difference: float | None
-    low: float | None  # simultaneous 95 % interval over seeds, matching Holm
+    low: float | None  # simultaneous 95 % interval over seeds, matching Holm, right under all looks
     high: float | None
     p: float | None
     p_adjusted: float | None
@@ -95,10 +120,20 @@ class ComparisonResult(Strict):
     seeds_needed: int | None  # how many more; None when decided, when no number would do, when a side has only failures
     examples_low: float | None  # 95 % interval over test examples, seeds held fixed
     examples_high: float | None
+    crossed_low: float | None = None  # over seeds and test examples together
+    crossed_high: float | None = None
+    path: tuple[Look, ...] = Field(default=(), strict=False)  # all looks at the study, this one last
     sentence: str  # the same in words
     test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
     runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
     p_permutation: float | None = None  # of unpaired seeds
+
+    @property
+    def on_this_test_set(self) -> bool:
+        """Whether a difference was found that another test set may not show: over seeds and examples it reaches 0."""
+        if self.verdict not in ("a", "b") or self.crossed_low is None or self.crossed_high is None:
+            return False
+        return self.crossed_low <= 0 <= self.crossed_high
 
     @property
     def side_names(self) -> tuple[str, str]:
@@ -110,7 +145,10 @@ class ComparisonResult(Strict):
 
 
 class ReportedResult(Strict):
-    """A published figure against our distribution of single runs (95 % prediction interval over seeds)."""
+    """A published figure against our distribution of single runs (95 % prediction interval over seeds).
+
+    `percentile` is the chance in per cent that a fresh run scores below the figure; `below` counts the runs that did.
+    """
 
     source: str
     what: str
@@ -120,6 +158,8 @@ class ReportedResult(Strict):
     high: float | None
     inside: bool | None
     seeds: int
+    percentile: float | None = None  # also None where an older version wrote the verdict
+    below: int | None = None
 
 
 class ClaimResult(Strict):
@@ -131,6 +171,15 @@ class ClaimResult(Strict):
     verdict: ClaimOutcome
     leans: Literal["holds", "fails", "undecided"] | None
     why: str
+
+
+class RankedArm(Strict):
+    """An arm in the order of its mean. Arms that share a letter were not found different (Holm over all pairs)."""
+
+    name: str
+    mean: float
+    letters: str
+    beats: dict[str, float]  # the chance that a fresh run beats one of the other arm
 
 
 class Verdict(Strict):
@@ -146,11 +195,14 @@ class Verdict(Strict):
     seeds: int  # planned for each arm and setting
     planned: int  # runs
     finished: int
+    ranking: tuple[RankedArm, ...] = ()  # best first, of three arms and more
+    stopping: Stopping | None = None  # only of a study with `until_decided`
     designs: tuple[ArmResult, ...]
     comparisons: tuple[ComparisonResult, ...]
     reported: tuple[ReportedResult, ...]
     claims: tuple[ClaimResult, ...]
     warnings: tuple[str, ...]
+    cost: str = ""  # of the primary comparison's arms, in words
 
     model_config = ConfigDict(strict=False)
 

@@ -83,7 +83,7 @@ def test_a_study_of_ones_own_images_is_planned(
     plan = make_plan(study, None)
     assert plan.data.name == name
     assert plan.data.checksum == data_checksum(study, None)
-    assert plan.warnings == ()
+    assert all("margin" in warning for warning in plan.warnings)  # a handful of test examples
     before = plan_inputs(study, None)
     assert before == plan.inputs
     Image.fromarray(np.zeros((28, 28), np.uint8)).save(own_folder / "dark" / "5.png")

@@ -87,7 +87,7 @@ def test_what_is_dropped_is_counted(tmp_path: Path) -> None:
     data = load(str(path))
     assert data.notes == (
         "2 blank lines skipped in mine.tsv",
-        "1 lines with more than two columns in mine.tsv: the others left out",
+        "1 line of mine.tsv with further columns, which are left out",
         "2 pairs dropped in mine.tsv: an empty source or target",
         "4 repeated pairs dropped",
         "4 characters of val and test that no training sentence has, read as unknown",
@@ -214,9 +214,9 @@ def test_the_short_pairs_of_the_full_set_are_normalised_and_split(tmp_path: Path
     assert data.sizes == {"train": 23, "val": 2, "test": 2}
     assert {("ve zzz !", "go zzz !"), ("c" * 19, "b" * 19)} <= set(everything(data))
     assert data.notes[:3] == (
-        "1 pairs dropped in spa_full_118964.txt.gz: an empty source or target",
-        "1 pairs dropped: a sentence of 20 characters or more",
-        "1 repeated pairs dropped",
+        "1 pair dropped in spa_full_118964.txt.gz: an empty source or target",
+        "1 pair dropped: a sentence of 20 characters or more",
+        "1 repeated pair dropped",
     )
     assert data.checksum == checksum("tatoeba-full", tmp_path)
 

@@ -38,6 +38,10 @@ def test_published_figures_know_their_arm_and_metric() -> None:
     assert (strided.index, strided.metric) == (1, "val_accuracy")
     assert {row.position for row in rows} == {"inside", "outside"}
     assert {"0.8754", "0.86"} <= {row.published for row in rows}  # as they were printed
+    known = sample_report.with_reported()
+    first = known.verdict.reported[0].model_copy(update={"percentile": 12.4, "below": 1, "seeds": 10})
+    known = dataclasses.replace(known, verdict=known.verdict.model_copy(update={"reported": (first,)}))
+    assert [row.percentile for row in tables.reported_rows(known)] == ["12th percentile; 1 of 10 runs below"]
     lost = sample_report.with_reported()
     first = lost.verdict.reported[0].model_copy(update={"mean": None, "low": None, "high": None, "inside": None})
     lost = dataclasses.replace(lost, verdict=lost.verdict.model_copy(update={"reported": (first,)}))
@@ -65,5 +69,5 @@ def test_arms_that_share_runs_are_counted_once() -> None:
 
 def test_claims_are_told_with_as_many_decimals_as_the_tables() -> None:
     row = tables.claim_rows(sample_report.complete())[0]
-    assert "+0.023, 95 % interval +0.018 to +0.028" in row.reason
+    assert "+0.023, 95 % interval +0.017 to +0.029" in row.reason
     assert row.source == "reports R0 and R1"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import io
 import re
 from pathlib import Path
@@ -8,7 +9,9 @@ import pytest
 from rich.console import Console
 
 from support import sample_report
+from tiebreak.plan.runs import Difference
 from tiebreak.report.terminal import summaries
+from tiebreak.verdict.model import Edge
 
 REPORT = Path("runs/my pooling/report.html")
 
@@ -43,12 +46,13 @@ def test_an_undecided_verdict_says_what_to_type() -> None:
     console, written = plain()
     summaries.print_verdict(console, sample_report.partial().verdict, REPORT)
     assert re.search("pool vs strided: .*4 more seeds", written.getvalue())
-    assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling' --seeds 10" in lines(written)
+    assert "  tiebreak run 'runs/my pooling/study.toml' --out 'runs/my pooling'" in lines(written)  # 10 are planned
     assert "80 of 90 planned runs" in written.getvalue()
     console, written = plain()
-    summaries.print_verdict(console, sample_report.partial().verdict, None)
-    assert "  tiebreak run pooling --seeds 10" in lines(written)
-    assert "report:" not in written.getvalue()
+    summaries.print_verdict(console, sample_report.empty().verdict, None, Path("runs/x"))
+    assert "  tiebreak run runs/x/study.toml --out runs/x" in lines(written)  # not the full study in another folder
+    assert not any(part in written.getvalue() for part in ("report:", "more seed", "fewer than"))
+    assert re.search(r"^pool +missing", written.getvalue(), re.MULTILINE)  # no setting is chosen yet
 
 
 def test_a_decided_verdict_asks_for_nothing() -> None:
@@ -63,6 +67,19 @@ def test_the_best_setting_at_the_edge_of_the_grid_comes_with_the_command_that_wi
     shown = lines(written)
     assert any("largest lr tried (0.1)" in line for line in shown)
     assert "  tiebreak run runs/x/study.toml --out runs/x --grid lr=0.3,0.1,0.01,0.001" in shown
+
+
+def test_grids_of_arms_are_widened_in_the_study_file() -> None:
+    verdict = sample_report.complete().verdict
+    first, second, *_ = verdict.designs
+    grid = Difference(kind="grid", name="lr", first="0.1, 0.01", own="0.003, 0.001")
+    edge = Edge(name="lr", value=0.003, end="largest", wider=(0.01, 0.003, 0.001))
+    arms = (first, second.model_copy(update={"at_edge": (edge,), "differences": (grid,)}))
+    console, written = plain()
+    summaries.print_verdict(console, verdict.model_copy(update={"designs": arms}), REPORT)
+    said = " ".join(written.getvalue().split())
+    assert "--grid" not in said  # would widen one arm only
+    assert all(part in said for part in ("strided lr = [0.01, 0.003, 0.001]", "pool lr = [0.3, 0.1, "))
 
 
 def test_colour_only_adds_to_the_words() -> None:
@@ -164,6 +181,13 @@ def cohort(name: str, at_once: int, cannot_fuse: str = "") -> summaries.CohortRo
     return summaries.CohortRow(
         name=name, runs=30, parameters=225_618, at_once=at_once, memory=at_once * 2.5e6, cannot_fuse=cannot_fuse
     )
+
+
+def test_little_memory_is_written_in_a_smaller_unit() -> None:
+    console, written = plain()
+    summaries.print_cohorts(console, [dataclasses.replace(cohort("tiny", 3), memory=480.0)], 3.1e6)
+    assert "0.48 kB" in written.getvalue()
+    assert "3.1 MB" in written.getvalue()
 
 
 def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> None:

@@ -64,6 +64,15 @@ def test_without_a_terminal_progress_is_plain_lines_every_ten_seconds_and_at_the
     assert re.match(r"100 %: 1,350 of 1,350 epochs.*89 of 90 runs.*40\.0 s", found[-1])
 
 
+def test_nothing_is_called_complete_before_it_is() -> None:
+    clock, (console, written) = Clock(), plain()
+    with TrainingProgress(console, clock) as progress:
+        progress.show(dataclasses.replace(END, done=80))  # trained, and not all tested
+    assert re.match("100 %: .*80 of 90 runs done, .*testing$", written.getvalue().splitlines()[0])
+    almost = dataclasses.replace(HALF, share=0.998, epochs=1349.8)
+    assert almost.progress() == "99 %: 1,349 of 1,350 epochs"
+
+
 def test_the_time_left_does_not_count_the_start_of_the_processes() -> None:
     clock, (console, written) = Clock(), plain()
     with TrainingProgress(console, clock) as progress:

@@ -106,7 +106,7 @@ def test_outcomes_change_nothing(run: Run, tmp_path: Path) -> None:
     batch = {name: values[:5] for name, values in shared["split"].items()}
     traced = trace(make_outcomes(TASK, network.eval()), {}, given, batch)
     found = traced(leaves_of({}, given, batch))
-    assert set(found) == {"accuracy", "loss", "prediction"}
+    assert {"accuracy", "loss", "prediction"} <= set(found)
     assert all(values.shape == (2, 5) for values in found.values())
     assert all(torch.equal(*pair) for pair in zip(leaves_of(state), leaves_of(before), strict=True))
     assert not torch.equal(found["loss"][0], found["loss"][1])

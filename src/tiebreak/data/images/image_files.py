@@ -64,7 +64,8 @@ def survey(paths: Sequence[Path], limit: int = LIMIT_BYTES, resize: int = 0) -> 
             raise TiebreakError(
                 f"{printable(path)}: {size[0]}x{size[1]} pixels, but most images here have {width}x{height} "
                 f"(of another size: {len(paths) - count:,} of {len(paths):,}); expected one size: make all one size, "
-                f"or have them resized: options = {{ resize = {min(width, height)} }} in the study file"
+                f"or have them resized: options = {{ resize = {min(width, height)} }} in the study file; "
+                "`tiebreak data check` tries it with --resize"
             )
     form = Form(width=width, height=height, grey=modes <= set(GREY), of_other_size=len(paths) - count)
     if (total := len(paths) * int(np.prod(form.shape))) > limit:

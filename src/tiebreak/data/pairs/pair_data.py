@@ -35,7 +35,7 @@ from tiebreak.data.user_paths import check_file, find_user_path
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
-from tiebreak.text import printable
+from tiebreak.text import number_of, printable
 
 LANGUAGES: Mapping[str, tuple[str, str]] = {
     "tatoeba-spa-eng": ("Spanish", "English"),
@@ -105,7 +105,7 @@ def load(name: str, data_dir: Path | None = None) -> PairData:
         (path,) = paths.values()
         pairs = _swapped(_read(path, normalise, notes))
         short = [pair for pair in pairs if max(map(len, pair)) < SHORT]
-        _note(notes, len(pairs) - len(short), f"pairs dropped: a sentence of {SHORT} characters or more")
+        _note(notes, len(pairs) - len(short), "pair", f"dropped: a sentence of {SHORT} characters or more")
         splits, rule = _split(path, short, stream(0, "split", name), notes), RANDOM
     else:
         splits = {split: _swapped(_read(paths[f"{split}-eng-spa.txt"], str, notes)) for split in SPLITS}
@@ -161,9 +161,9 @@ def _read(path: Path, form: Callable[[str], str], notes: list[str]) -> list[Pair
     pairs = [(form(first), form(second)) for first, second in lines.pairs]
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     where = printable(path.name)
-    _note(notes, lines.blank, f"blank lines skipped in {where}")
-    _note(notes, lines.longer, f"lines with more than two columns in {where}: the others left out")
-    _note(notes, len(pairs) - len(kept), f"pairs dropped in {where}: an empty source or target")
+    _note(notes, lines.blank, "blank line", f"skipped in {where}")
+    _note(notes, lines.longer, "line", f"of {where} with further columns, which are left out")
+    _note(notes, len(pairs) - len(kept), "pair", f"dropped in {where}: an empty source or target")
     if not kept:
         raise TiebreakError(f"{printable(path)}: every pair has an empty source or target; {FORM}")
     return kept
@@ -176,13 +176,13 @@ def _swapped(pairs: Iterable[Pair]) -> Pairs:
 def _split(path: Path, pairs: Sequence[Pair], key: int, notes: list[str]) -> dict[str, Pairs]:
     """A tenth of the distinct pairs for validation and a tenth for testing, each split in the order of the file."""
     once = list(dict.fromkeys(pairs))
-    _note(notes, len(pairs) - len(once), "repeated pairs dropped")
+    _note(notes, len(pairs) - len(once), "repeated pair", "dropped")
     return split_tenths(once, key, f"{printable(path)}: different pairs")
 
 
-def _note(notes: list[str], count: int, what: str) -> None:
+def _note(notes: list[str], count: int, noun: str, what: str) -> None:
     if count:
-        notes.append(f"{count:,} {what}")
+        notes.append(f"{number_of(count, noun)} {what}")
 
 
 def _pair_data(
@@ -197,7 +197,7 @@ def _pair_data(
     held_out = [pair for split in ("val", "test") for pair in pairs[split]]
     sources, targets = zip(*held_out, strict=True)
     strange = unknown(sources, source_symbols) + unknown(targets, target_symbols)
-    _note(notes, strange, "characters of val and test that no training sentence has, read as unknown")
+    _note(notes, strange, "character", "of val and test that no training sentence has, read as unknown")
     seen, seen_targets = set(pairs["train"]), {target for _, target in pairs["train"]}
     test = pairs["test"]
     notes.append(

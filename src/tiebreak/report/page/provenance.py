@@ -59,7 +59,7 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     here = Path()
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
     unsettled = undecided_primary(verdict)
-    if unsettled is not None:
+    if unsettled is not None and not only_missing(verdict, unsettled):
         rows.append(("add the seeds still needed", run_command(verdict.study, here, seeds_to_run(verdict, unsettled))))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
@@ -87,6 +87,11 @@ def run_command(
     for name, values in (grid or {}).items():
         parts += ["--grid", f"{name}={','.join(f'{value:g}' for value in values)}"]
     return shlex.join(parts)
+
+
+def only_missing(verdict: Verdict, item: ComparisonResult) -> bool:
+    """Whether runs of the plan are missing, and no more seeds than planned are asked for."""
+    return verdict.finished < verdict.planned and seeds_to_run(verdict, item) == verdict.seeds
 
 
 def seeds_to_run(verdict: Verdict, item: ComparisonResult) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tiebreak.plan.runs import Difference, Plan
-from tiebreak.report import formatting
+from tiebreak.report import claim_text, formatting
 from tiebreak.study import registry
 from tiebreak.study.command_template import value_text
 from tiebreak.study.program_rules import program_line
 from tiebreak.study.schema import Arm, Reported, Setting, Study, setting_label
-from tiebreak.text import listed
+from tiebreak.text import listed, number_of, rounded
 from tiebreak.verdict import statistics
 from tiebreak.verdict.model import ArmResult, ReportedResult, Verdict
 from tiebreak.verdict.sentences import Number, claim_reason
@@ -37,6 +37,7 @@ class ArmRow:
     parameters: str
     flops: str
     seconds: str
+    step: str  # a training step, timed alone
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,7 @@ class ReportedRow:
     interval: str
     seeds: str
     position: str  # of the published figure: inside or outside our interval
+    percentile: str  # of the published figure among our single runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         name=item.name,
         index=index,
         design=item.design,
-        setting=setting_label(item.setting) if item.setting else "not tuned",
+        setting=_setting(item),
         edge=listed([f"{edge.end} {edge.name} tried" for edge in item.at_edge]),
         mean=formatting.score(item.mean),
         interval=formatting.interval(item.low, item.high),
@@ -103,7 +105,15 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         parameters=formatting.count(item.parameters),
         flops=formatting.flops(item.flops),
         seconds=formatting.duration(item.train_seconds),
+        step="not timed" if item.step_ms is None else f"{rounded(item.step_ms)} ms",
     )
+
+
+def _setting(item: ArmResult) -> str:
+    """The setting that was chosen; none is, while an arm has no run to choose by."""
+    if not item.setting:
+        return "not tuned"
+    return setting_label(item.setting) if item.seeds or item.failed else "missing"
 
 
 def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:
@@ -199,7 +209,14 @@ def _reported_row(evidence: Evidence, item: ReportedResult, asked: Reported | No
         interval=formatting.interval(item.low, item.high),
         seeds=str(item.seeds),
         position={True: "inside", False: "outside", None: "too few runs"}[item.inside],
+        percentile=_percentile(item),
     )
+
+
+def _percentile(item: ReportedResult) -> str:
+    if item.percentile is None:
+        return claim_text.percentile_text(None)
+    return f"{claim_text.percentile_text(item.percentile)}; {item.below} of {number_of(item.seeds, 'run')} below"
 
 
 def claim_rows(evidence: Evidence, number: Number = formatting.signed) -> list[ClaimRow]:

@@ -10,7 +10,7 @@ from typing import Any
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery
-from tiebreak.report.figures import main_figures
+from tiebreak.report.figures import looks_plot, main_figures, pareto
 from tiebreak.report.figures.drawing import Legend
 from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
@@ -20,7 +20,7 @@ from tiebreak.report.page.tables import ReportedRow
 from tiebreak.report.training_speed import training_rows
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges
-from tiebreak.verdict.grid_edges import edge_sentences
+from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.verdict.sentences import Number
 
@@ -70,6 +70,7 @@ class MainFigures:
     wide: str
     dots: bool
     pairs: str
+    looks: str  # of a comparison that was looked at more than once
     drawn_seeds: str  # how many seeds are drawn, where not all are
 
 
@@ -105,6 +106,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
         "metrics": metric_table.table(evidence),
         "lower": metric_table.lower_is_better(evidence),
         "edges": edge_sentences(verdict.designs),
+        "wider_arms": "" if wider_grid(verdict.designs) else wider_arms(verdict.designs),
         "arm_descriptions": tables.arm_descriptions(evidence.study, evidence.plan),
         "comparisons": comparisons.comparison_rows(verdict),
         "sentences": comparisons.question_answers(verdict, number),
@@ -158,6 +160,12 @@ def figures(evidence: Evidence) -> dict[str, Any]:
             settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
         ),
         "setting_dots": sum(len(row.scores) for row in settings) <= main_figures.MOST_DOTS,
+        "pareto": pareto.pareto_plot(
+            evidence.verdict.designs,
+            quantity=f"test {metric_table.directed(metric, evidence.study.goal())}",
+            goal=evidence.study.goal(),
+        ),
+        "pareto_legend": everyone,
         "arm_legend": [legend for legend in everyone if legend.text not in evidence.shared],
         "reported_panels": _reported_panels(reported),
         "reported_legend": [legend for legend in everyone if legend.index in {row.index for row in reported}],
@@ -244,6 +252,7 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         wide=bars[1],
         dots=0 < len(differences) <= main_figures.MOST_DOTS,
         pairs=main_figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
+        looks=looks_plot.looks_path(item, name=f"looks-{number}"),
         drawn_seeds=drawn,
     )
 

@@ -16,18 +16,24 @@ from tiebreak.report.page import comparisons, provenance, tables
 from tiebreak.study.registry import metric_label
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
-from tiebreak.verdict.grid_edges import edge_sentences, wider_grid
-from tiebreak.verdict.model import ArmResult, Verdict
+from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
 
 
-def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> None:
-    """The answer, the arms, the comparisons, what is still needed, and last where the report lies."""
+def print_verdict(console: Console, verdict: Verdict, report: Path | None, folder: Path | None = None) -> None:
+    """The answer, the arms, the comparisons, what is still needed, and last where the report lies.
+
+    `folder` is the results folder where it has no report yet: the commands that are suggested name it.
+    """
+    folder = report.parent if report is not None else folder
     _say(console, verdict.question)
     console.print()
     _say(console, verdict.answer, COLOURS[verdict.primary.verdict])
+    if verdict.cost:
+        _say(console, verdict.cost)
     console.print()
     _print_arms(console, verdict)
     better = " (lower is better)" if verdict.metric.goal == "min" else ""
@@ -36,12 +42,15 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None) -> No
     _print_differences(console, verdict.designs)
     console.print()
     _print_comparisons(console, verdict)
+    if verdict.ranking:
+        ranks = "; ".join(f"{arm.name} {arm.letters}" for arm in verdict.ranking)
+        _say(console, f"ranking (arms that share a letter cannot be told apart): {ranks}", "dim")
     if verdict.finished < verdict.planned:
-        _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
+        _say(console, f"not final: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
         _say(console, f"warning: {warning}", "yellow")
-    _print_needed(console, verdict, report)
-    _print_edges(console, verdict, report)
+    _print_needed(console, verdict, folder)
+    _print_edges(console, verdict, folder)
     if report is not None:
         console.print()
         console.print(Text(printable(f"report: {report}")), soft_wrap=True)
@@ -84,39 +93,57 @@ def _print_comparisons(console: Console, verdict: Verdict) -> None:
         console.print(Text.assemble(f"{indent}{printable(row.label)}: ", outcome))
         interval = f", 95 % over {number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
         _say(console, f"{indent}  difference {row.difference}{interval}")
+        if len(item.path) > 1:
+            _say(console, f"{indent}  looks: {path_line(item)}", "dim")
 
 
-def _print_needed(console: Console, verdict: Verdict, report: Path | None) -> None:
+def path_line(item: ComparisonResult) -> str:
+    """The interval of a comparison at each look, in one line."""
+    return "; ".join(f"{look.seeds} seeds {formatting.open_interval(look.low, look.high)}" for look in item.path)
+
+
+def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> None:
     open_items = [item for item in verdict.comparisons if item.verdict == "undecided" and item.seeds_needed]
     if not open_items:
         return
     console.print()
-    for item in open_items:
+    for item in (each for each in open_items if each.seeds):
         _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
     first = provenance.undecided_primary(verdict)
     if first is None:
         return
+    if verdict.stopping is not None:
+        return
     seeds = provenance.seeds_to_run(verdict, first)
-    _say(console, f"to settle {first.name}:", "dim")
-    command = provenance.run_command(verdict.study, report.parent if report else None, seeds)
+    missing = provenance.only_missing(verdict, first)
+    further = not missing and seeds > verdict.seeds and verdict.finished == verdict.planned
+    note = ", as a further look (from the start, --until-decided takes fewer)" if further else ""
+    _say(console, "to train what is missing:" if missing else f"to settle {first.name}{note}:", "dim")
+    command = provenance.run_command(verdict.study, folder, None if missing else seeds)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
-def _print_edges(console: Console, verdict: Verdict, report: Path | None) -> None:
-    """Arms that did best at an end of the grid, and the command that widens it."""
-    grid = wider_grid(verdict.designs)
-    if not grid:
+def _print_edges(console: Console, verdict: Verdict, folder: Path | None) -> None:
+    """Arms that did best at an end of the grid, and how to widen it: a command, or values for the study file."""
+    found = edge_sentences(verdict.designs)
+    if not found:
         return
     console.print()
-    for line in edge_sentences(verdict.designs):
+    for line in found:
         _say(console, line, "yellow")
-    _say(console, "to widen the grid (runs that are trained are kept):", "dim")
-    command = provenance.run_command(verdict.study, report.parent if report else None, grid=grid)
-    console.print(Text(printable(f"  {command}")), soft_wrap=True)
+    if grid := wider_grid(verdict.designs):
+        _say(console, "to widen the grid (runs that are trained are kept):", "dim")
+        command = provenance.run_command(verdict.study, folder, grid=grid)
+        console.print(Text(printable(f"  {command}")), soft_wrap=True)
+    else:
+        _say(console, f"to widen the grids, edit your study file: {wider_arms(verdict.designs)}", "dim")
 
 
-def print_plan(console: Console, study: Study, plan: Plan) -> None:
-    """What would be trained, in what the arms differ and what is equal."""
+def print_plan(console: Console, study: Study, plan: Plan, looks: Sequence[int] = ()) -> None:
+    """What would be trained, in what the arms differ and what is equal.
+
+    `looks`: the seeds at each look of a study that takes seeds until it is decided; the plan is that of the first.
+    """
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
     if study.program is None:
@@ -151,6 +178,11 @@ def print_plan(console: Console, study: Study, plan: Plan) -> None:
         _say(console, f"{state}: {term.name}: {term.value}", style)
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
+    if looks:
+        most = len(plan.runs) * looks[-1] // looks[0]
+        _say(console, f"until decided: looks at {listed([str(each) for each in looks])} seeds")
+        many = f"at least {number_of(len(plan.runs), 'run')}, at most {most:,}"
+        _say(console, f"{many}: at most {looks[-1] / looks[0]:.3g} times what is predicted for the first look")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +228,9 @@ def print_prediction(console: Console, seconds: float | None, how: str) -> None:
 
 
 def _size(count: float) -> str:
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{rounded(count / 1e6)} MB"
+    if count >= 1e9:
+        return f"{count / 1e9:.1f} GB"
+    return f"{rounded(count / 1e6)} MB" if count >= 1e5 else f"{rounded(count / 1e3)} kB"
 
 
 def print_studies(console: Console, rows: Iterable[tuple[str, str, str, str]]) -> None:

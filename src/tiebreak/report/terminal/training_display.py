@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,7 +78,13 @@ class TrainingState:
     def progress(self) -> str:
         """The share of the work that is done, and the epochs."""
         total = number_of(self.total_epochs, self.unit)
-        return f"{100 * min(self.share, 1.0):.0f} %: {self.epochs:,.0f} of {total}"
+        percent = math.floor(100 * min(self.share + ROUNDING, 1.0))  # never 100 % while something is left
+        return f"{percent} %: {math.floor(self.epochs + ROUNDING):,} of {total}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do: the last epoch is trained and every run is tested."""
+        return self.share >= 1 - ROUNDING and self.done + self.diverged + self.failed >= self.runs
 
 
 def steps_per_second(rate: float) -> str:
@@ -130,7 +137,9 @@ class TrainingProgress:
 
     def _left(self, state: TrainingState) -> str:
         seconds = self._clock() - self._started
-        if state.share >= 1 - ROUNDING:
+        if state.share >= 1 - ROUNDING and not state.ended:
+            return "testing"
+        if state.ended:
             return f"{formatting.duration(seconds)} in all"
         since, share = self._first or (self._clock(), state.share)
         spent, gained = self._clock() - since, state.share - share

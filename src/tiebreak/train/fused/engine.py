@@ -17,7 +17,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from tiebreak.errors import TiebreakError
 from tiebreak.layers.carry import carried
+from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
@@ -49,6 +51,8 @@ class Fused:
         *,
         compiled: bool | None = None,
     ) -> None:
+        if obstacle := hook_obstacle(network):
+            raise TiebreakError(obstacle)
         first = next(iter(states[0].params.values()))
         self._device = first.device
         self._task, self._network = task, network

@@ -1,0 +1,79 @@
+"""Makes the package's docket from the kept verdicts: python benchmarks/docket.py [--check]
+
+Reads results/kept.toml, which says where each kept verdict comes from, and writes src/tiebreak/verdict/docket.json.
+To keep a new result, copy its verdict.json to results/, name it in kept.toml and run this again. `--check` writes
+nothing and fails where docket.json is not what the kept verdicts say.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.study import parsing
+from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, read_kept
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def make(results: Path = RESULTS) -> Docket:
+    """Every claim that a kept verdict speaks of, best evidence first."""
+    kept = results / "kept.toml"
+    try:
+        listed = tomllib.loads(files.read_text(kept))
+        origins = [Origin.model_validate(item) for item in listed.get("kept", [])]
+    except (tomllib.TOMLDecodeError, ValidationError) as error:
+        said = parsing.explain(error) if isinstance(error, ValidationError) else str(error)
+        raise TiebreakError(f"{kept}: {said}") from None
+    found: list[DocketEntry] = []
+    for origin in origins:
+        found += entries_of(read_kept(results / origin.file), origin, _sha256(results / origin.file))
+    found += [_timed(results / item["file"], item) for item in listed.get("timed", [])]
+    return Docket(entries=tuple(sorted(found, key=lambda entry: (entry.claim, entry.rank, entry.file))))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(files.read_bytes(path)).hexdigest()
+
+
+def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
+    """The last row of a benchmark that timed two designs alone and in turns."""
+    try:
+        row = json.loads(files.read_text(path))[-1]
+        ratio = {key: row[key] for key in ("low", "high")}
+        verdict = "a" if row["low"] > 1 else "b" if row["high"] < 1 else "undecided"
+        figure = Figure(
+            what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
+        )
+        outcome = row["verdict"]
+        return DocketEntry(
+            claim=item["claim"], outcome=outcome, hint=False, limits="", figures=(figure,), n=row["rounds"],
+            unit="rounds, timed alone and in turns", data=item["data"], protocol="training steps alone", epochs=None,
+            device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),
+        )  # fmt: skip
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise TiebreakError(f"{path}: damaged benchmark ({error}); run it again with --save") from None
+
+
+def main() -> None:
+    try:
+        text = make().to_json()
+        if "--check" in sys.argv[1:]:
+            if files.read_text(DOCKET_FILE) != text:
+                raise TiebreakError(f"{DOCKET_FILE}: not what the kept verdicts say; python benchmarks/docket.py")
+        else:
+            files.write(DOCKET_FILE, text)
+    except TiebreakError as error:
+        sys.exit(f"docket: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""What is known of a claim, in words: outcome, deciding figure, n, data. For the terminal and for claims.html."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tiebreak.report import formatting
+from tiebreak.verdict.docket import DocketEntry, Figure, PublishedFigure
+
+if TYPE_CHECKING:
+    from tiebreak.theory.claims import ClaimStatus
+
+OPEN = "nothing kept decides it"
+
+
+def outcome(status: ClaimStatus) -> str:
+    """Holds, fails or undecided; a hint says which way it points."""
+    best = status.best
+    if best is None or not best.hint:
+        return status.verdict
+    return "undecided (a hint)" if best.outcome == "undecided" else f"hint: {best.outcome}"
+
+
+def figure(item: Figure) -> str:
+    """A deciding figure with its 95 % interval.
+
+    >>> figure(Figure(what="x", value=0.02, low=0.01, high=0.03, margin=0.005, verdict="a", expect="a"))
+    'x +0.020 (+0.010 to +0.030)'
+    """
+    if item.value is None:
+        return f"{item.what} {formatting.MISSING}"
+    number = formatting.signed_minus if item.none == 0 else formatting.score
+    if item.low is None or item.high is None:
+        return f"{item.what} {number(item.value)}"
+    return f"{item.what} {number(item.value)} ({formatting.open_interval(item.low, item.high, number)})"
+
+
+def basis(entry: DocketEntry) -> str:
+    """How many replicates, and on which data."""
+    return f"n = {entry.n} {entry.unit}, {entry.data}"
+
+
+def origin(entry: DocketEntry) -> str:
+    """Protocol, device, date and file of a result."""
+    epochs = f", {entry.epochs} epochs" if entry.epochs else ""
+    return f"{entry.protocol}{epochs}; {entry.device}, {entry.date}; {entry.file}, sha256 {entry.sha256[:12]}"
+
+
+def to_decide(status: ClaimStatus) -> str:
+    """What would decide an open claim, without the command; empty where it is decided or nothing could."""
+    if status.decided or status.command is None:
+        return ""
+    return f"to decide it ({status.terms})" if status.terms else "to decide it"
+
+
+def percentile(item: PublishedFigure) -> str:
+    """Where a published figure lies in our distribution of single runs."""
+    return f"{percentile_text(item.percentile)} of {item.n} runs"
+
+
+def percentile_text(value: float | None) -> str:
+    """A percentile as an ordinal; never 0 or 100.
+
+    >>> percentile_text(6.4), percentile_text(0.02), percentile_text(99.95), percentile_text(None)
+    ('6th percentile', 'below the 1st percentile', 'above the 99th percentile', 'too few runs')
+    """
+    if value is None:
+        return "too few runs"
+    if value < 0.5:
+        return "below the 1st percentile"
+    if value >= 99.5:
+        return "above the 99th percentile"
+    whole = max(1, min(99, round(value)))
+    ending = "th" if whole in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(whole % 10, "th")
+    return f"{whole}{ending} percentile"

@@ -1,0 +1,241 @@
+"""The docket: what kept results say of each published claim, with where every figure comes from. No torch.
+
+`docket.json` in this package is made by `python benchmarks/docket.py` from the verdicts in benchmarks/results. An entry
+holds the outcome of a claim by one verdict, the figures that decide it and the sha256 of the file they came from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from tiebreak import files
+from tiebreak.errors import TiebreakError
+from tiebreak.study import parsing
+from tiebreak.study.schema import Claim, Strict, Study
+from tiebreak.text import number_of
+from tiebreak.verdict.percentile import from_interval
+
+DOCKET_FILE = Path(__file__).parent / "docket.json"
+MINUS = "\N{MINUS SIGN}"
+KEYS = {"data", "protocol", "comparisons", "reported"}  # of a verdict of any version
+Decided = Literal["holds", "fails", "undecided"]
+
+
+class Figure(Strict):
+    """A number that decides a claim, with its 95 % interval; `none` is the value at which there is no effect."""
+
+    what: str
+    value: float | None
+    low: float | None
+    high: float | None
+    margin: float | None  # a difference within it does not matter; None: no margin
+    none: float = 0.0
+    verdict: str  # of the comparison: a, b, same or undecided
+    expect: str  # what the claim predicts
+
+
+class PublishedFigure(Strict):
+    """A published number among single runs of ours: `percentile` is the chance that a fresh run scores below it."""
+
+    source: str
+    what: str
+    value: float
+    mean: float | None
+    low: float | None
+    high: float | None
+    n: int
+    percentile: float | None
+
+
+class DocketEntry(Strict):
+    """One claim by one kept result. `limits` says what keeps it from deciding the claim: then it is a hint."""
+
+    claim: str
+    outcome: Decided  # of these runs; of a hint: which way it points
+    hint: bool
+    limits: str  # empty: the claim's own data, protocol and budget
+    figures: tuple[Figure, ...] = Field(strict=False, min_length=1)
+    n: int = Field(ge=0)  # paired seeds; rounds of a benchmark
+    unit: str  # of n
+    data: str
+    protocol: str
+    epochs: int | None
+    device: str
+    date: str = Field(pattern=r"^\d{4}-\d\d-\d\d$")
+    command: str
+    file: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    reported: tuple[PublishedFigure, ...] = Field(default=(), strict=False)
+    quality: bool = False  # an identity decides the claim; this says what it means for quality
+
+    @property
+    def rank(self) -> tuple[bool, bool, int]:
+        """Better evidence sorts first: the claim's own protocol, then decided, then more seeds."""
+        return self.hint, self.outcome == "undecided", -self.n
+
+
+class Origin(Strict):
+    """Where a kept verdict comes from: what the verdict itself does not say."""
+
+    file: str
+    study: str  # the built-in study whose claims it speaks of
+    date: str
+    device: str
+    command: str
+    epochs: int
+    limits: dict[str, str] = Field(default_factory=dict)  # claim: why these runs do not decide it
+    quality: str | None = None  # a claim that an identity decides: the primary comparison says what it means
+
+
+class Docket(Strict):
+    """The file: a version and the entries."""
+
+    version: Literal[1] = 1
+    entries: tuple[DocketEntry, ...] = Field(strict=False)
+
+    def to_json(self) -> str:
+        """The text of docket.json."""
+        return self.model_dump_json(indent=1) + "\n"
+
+
+def read_docket(path: Path = DOCKET_FILE) -> list[DocketEntry]:
+    """The kept entries; one line where the file is damaged."""
+    try:
+        return list(Docket.model_validate_json(files.read_text(path)).entries)
+    except ValidationError as error:
+        raise TiebreakError(
+            f"{path}: damaged docket: {parsing.explain(error)}; install tiebreak again, or make it with "
+            "`python benchmarks/docket.py`"
+        ) from None
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """A kept verdict.json of any version; one line where it is damaged."""
+    try:
+        content = json.loads(files.read_text(path))
+        if not isinstance(content, dict) or not {"study", "data", "protocol", "comparisons", "reported"} <= set(
+            content
+        ):
+            raise ValueError("not a verdict")
+    except ValueError as error:
+        raise TiebreakError(f"{path}: damaged verdict ({error}); take it again from its results folder") from None
+    return content
+
+
+def entries_of(
+    verdict: Mapping[str, Any], origin: Origin, sha256: str, study: Study | None = None
+) -> list[DocketEntry]:
+    """What a verdict says of the claims of its study (or of the built-in one) whose comparisons it holds."""
+    study, found = study or Study.load(origin.study), list[DocketEntry]()
+    try:
+        claims = study.claims if origin.quality is None else (_quality(study, origin.quality),)
+        for claim in claims:
+            own = [item for item in verdict["comparisons"] if item["group"] in (claim.comparison, *claim.also)]
+            if {item["group"] for item in own} != {claim.comparison, *claim.also}:
+                continue
+            if not min(item["seeds"] for item in own):
+                continue
+            found.append(_entry(verdict, origin, sha256, study, claim, own))
+    except (KeyError, TypeError, ValidationError) as error:
+        said = parsing.explain(error) if isinstance(error, ValidationError) else f"{type(error).__name__} {error}"
+        raise TiebreakError(f"{origin.file}: damaged verdict ({said}); take it again from its results folder") from None
+    return found
+
+
+def _entry(
+    verdict: Mapping[str, Any],
+    origin: Origin,
+    sha256: str,
+    study: Study,
+    claim: Claim,
+    own: Sequence[Mapping[str, Any]],
+) -> DocketEntry:
+    limits = [*_other_terms(verdict, origin, claim), *filter(None, [origin.limits.get(claim.id, "")])]
+    return DocketEntry(
+        claim=claim.id,
+        outcome=outcome([item["verdict"] for item in own], claim.expect),
+        hint=bool(limits),
+        limits="; ".join(limits),
+        figures=tuple(_figure(item, claim.expect) for item in own),
+        n=min(item["seeds"] for item in own),
+        unit="paired seeds",
+        data=verdict["data"],
+        protocol=verdict["protocol"],
+        epochs=origin.epochs,
+        device=origin.device,
+        date=origin.date,
+        command=origin.command,
+        file=origin.file,
+        sha256=sha256,
+        reported=tuple(_published(item) for item in verdict["reported"] if _belongs(item, study, claim)),
+        quality=origin.quality is not None,
+    )
+
+
+def _quality(study: Study, claim: str) -> Claim:
+    """The primary comparison of a study that only measures what a claim means for quality."""
+    primary = next(item for item in study.comparisons if item.primary)
+    return Claim(
+        id=claim,
+        text=study.question,
+        comparison=primary.name,
+        data=study.data,
+        protocol=study.protocol,
+        epochs=study.budget.epochs,
+    )
+
+
+def _belongs(item: Mapping[str, Any], study: Study, claim: Claim) -> bool:
+    """Whether a published figure is of an arm that the claim compares."""
+    names = (claim.comparison, *claim.also)
+    arms = {arm for each in study.comparisons if each.name in names for arm in each.arms()}
+    own = {(each.source, each.what): each.arm for each in study.reported}
+    return own.get((item["source"], item["what"])) in arms
+
+
+def outcome(verdicts: Sequence[str], expect: str) -> Decided:
+    """Holds when every comparison went the claim's way, fails when one was decided otherwise."""
+    if all(each == expect for each in verdicts):
+        return "holds"
+    return "fails" if any(each not in (expect, "undecided") for each in verdicts) else "undecided"
+
+
+def _other_terms(verdict: Mapping[str, Any], origin: Origin, claim: Claim) -> list[str]:
+    """In which terms the runs differ from those that the claim was made for."""
+    texts = []
+    if verdict["data"] != claim.data:
+        texts.append(f"{verdict['data']} stands in for {claim.data}")
+    if verdict["protocol"] != claim.protocol:
+        texts.append(f"protocol {verdict['protocol']}, not {claim.protocol}")
+    if origin.epochs != claim.epochs:
+        texts.append(f"{number_of(origin.epochs, 'epoch')}, not {claim.epochs}")
+    return texts
+
+
+def _figure(item: Mapping[str, Any], expect: str) -> Figure:
+    a, b = item["a"].replace(" - ", f" {MINUS} "), item["b"].replace(" - ", f" {MINUS} ")
+    if item["kind"] == "interaction":
+        a, b = f"({a})", f"({b})"
+    what = "least rank correlation" if item["kind"] == "agreement" else f"{item['metric']}: {a} {MINUS} {b}"
+    if item["kind"] == "order":
+        what = f"{a} {MINUS} {b}"
+    keys = ("low", "high", "margin", "verdict")
+    return Figure(what=what, value=item["difference"], expect=expect, **{key: item[key] for key in keys})
+
+
+def _published(item: Mapping[str, Any]) -> PublishedFigure:
+    keys = ("source", "what", "value", "mean", "low", "high")
+    return PublishedFigure(**{key: item[key] for key in keys}, n=item["seeds"], percentile=_percentile(item))
+
+
+def _percentile(item: Mapping[str, Any]) -> float | None:
+    """As stored; of an older verdict from its prediction interval (the end that is farther was not cut)."""
+    if item.get("percentile") is not None or None in (item["mean"], item["low"], item["high"]):
+        return item.get("percentile")
+    end = max(item["low"], item["high"], key=lambda each: abs(each - item["mean"]))
+    return from_interval(item["mean"], end, item["seeds"], item["value"])

@@ -1,0 +1,73 @@
+"""`tiebreak claims`: your results replace kept ones, damage is named, the page is written, quick studies are run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.cli_fixtures import Tiebreak, one_line
+from support.damage import graph_study, run_here
+from tiebreak.study.schema import Study
+from tiebreak.theory import identities
+from tiebreak.theory.claims import Outcome
+
+DECIDED = Outcome("any", "holds", "it does")
+CLAIM = {"id": "cnn-beats-mlp", "text": "CNNs beat fully connected nets", "comparison": "gcn vs mlp"}
+
+
+@pytest.fixture(autouse=True)
+def _no_identities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(identities, "CHECKS", {name: lambda: DECIDED for name in identities.CHECKS})
+
+
+def rows(tiebreak: Tiebreak, *options: str) -> dict[str, dict[str, Any]]:
+    done = tiebreak("claims", "--json", *options)
+    assert done.code == 0
+    return {row["id"]: row for row in json.loads(done.out)}
+
+
+def mine(folder: Path, name: str = "spatial-structure") -> Study:
+    return graph_study(folder / "mine.py", name=name, claims=[CLAIM])
+
+
+@pytest.mark.usefixtures("here")
+def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    run_here(mine(tmp_path), tmp_path / "runs" / "any-name")
+    found = rows(tiebreak)["cnn-beats-mlp"]
+    assert found["verdict"] == "undecided"  # one seed
+    assert (found["data"], found["n"]) == ("karate", 1)
+    assert found["results"][0]["file"] == "runs/any-name/verdict.json"
+    assert found["results"][0]["device"]
+    assert rows(tiebreak, "--from", "runs") == rows(tiebreak, "runs") == rows(tiebreak)
+    shown = one_line(tiebreak("claims").out)
+    assert "n = 1 paired seeds, karate" in shown
+    path = tmp_path / "runs" / "any-name" / "verdict.json"
+    path.write_text(path.read_text().replace("karate", "another"))
+    done = tiebreak("claims", "--json")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert "any-name/verdict.json" in done.err
+    assert "tiebreak report" in done.err
+    assert all(each["file"] != "runs/any-name/verdict.json" for row in json.loads(done.out) for each in row["results"])
+
+
+def test_without_results_of_the_user_the_kept_ones_are_shown(tiebreak: Tiebreak) -> None:
+    found = rows(tiebreak)
+    assert found["attention-translates"]["verdict"] == "holds"
+    assert found["more-epochs-help"]["verdict"] == "undecided"
+
+
+@pytest.mark.parametrize("options", [("nowhere",), ("--from", "nowhere"), ("a", "--from", "b"), ("--out", "x.html")])
+def test_bad_options_are_one_line(tiebreak: Tiebreak, options: tuple[str, ...]) -> None:
+    done = tiebreak("claims", *options)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+
+
+def test_the_page_is_written(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    done = tiebreak("claims", "--html")
+    assert (done.code, done.err, done.out.strip()) == (0, "", "claims.html")
+    assert "attention-translates" in (tmp_path / "claims.html").read_text("utf-8")
+    assert tiebreak("claims", "--html", "--out", "sub/page.html").out.strip() == "sub/page.html"

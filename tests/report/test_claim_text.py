@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from tiebreak.report import claim_text
+from tiebreak.theory.claims import ClaimStatus, Entry
+from tiebreak.verdict.docket import Figure, read_docket
+
+ENTRY = Entry("x", "it is", ("R0",), study="pooling")
+RESULT = read_docket()[0]
+
+
+def test_outcomes_say_whether_they_are_hints() -> None:
+    known = {
+        (True, "holds"): "hint: holds",
+        (True, "undecided"): "undecided (a hint)",
+        (False, "fails"): "fails",
+    }
+    for (hint, outcome), words in known.items():
+        entry = RESULT.model_copy(update={"hint": hint, "outcome": outcome})
+        verdict = "hint" if hint and outcome != "undecided" else outcome
+        assert claim_text.outcome(ClaimStatus(ENTRY, verdict, None, (entry,))) == words  # type: ignore[arg-type]
+    assert claim_text.outcome(ClaimStatus(ENTRY, "undecided")) == "undecided"
+
+
+def test_a_ratio_has_no_sign_and_hyphens_of_names_stay() -> None:
+    ratio = Figure(what="a-b", value=1.06, low=1.05, high=1.07, margin=None, none=1.0, verdict="a", expect="a")
+    assert claim_text.figure(ratio) == "a-b 1.060 (1.050 to 1.070)"
+    assert "missing" in claim_text.figure(ratio.model_copy(update={"value": None}))
+
+
+def test_what_would_decide_is_said_only_of_open_claims() -> None:
+    open_claim = ClaimStatus(ENTRY, "undecided", command="tiebreak run pooling", terms="octmnist")
+    assert "octmnist" in claim_text.to_decide(open_claim)
+    assert claim_text.to_decide(ClaimStatus(ENTRY, "holds", command="tiebreak run pooling")) == ""

@@ -1,0 +1,106 @@
+"""The docket: the packaged one is what the kept verdicts say, and damage is one line."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support import REPOSITORY
+from tiebreak.errors import TiebreakError
+from tiebreak.theory.claims import LEDGER
+from tiebreak.verdict import docket
+from tiebreak.verdict.docket import DocketEntry, Origin
+
+RESULTS = REPOSITORY / "benchmarks" / "results"
+POOLING = Origin(
+    file="pooling-quick.json", study="pooling", date="2026-11-16", device="cpu", command="tiebreak run", epochs=3
+)
+
+
+@pytest.fixture
+def maker(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.syspath_prepend(str(REPOSITORY / "benchmarks"))
+    sys.modules.pop("docket", None)
+    import docket as script
+
+    return script
+
+
+def entries(**changes: Any) -> dict[str, DocketEntry]:
+    origin = POOLING.model_copy(update=changes)
+    found = docket.entries_of(docket.read_kept(RESULTS / "pooling-quick.json"), origin, "0" * 64)
+    return {each.claim: each for each in found}
+
+
+def test_the_packaged_docket_is_what_the_kept_verdicts_say(maker: Any) -> None:
+    assert docket.DOCKET_FILE.read_text("utf-8") == maker.make().to_json()
+
+
+def test_every_entry_names_a_claim_and_a_kept_file_with_its_digest() -> None:
+    ids = {entry.id for entry in LEDGER}
+    for entry in docket.read_docket():
+        assert entry.claim in ids
+        assert hashlib.sha256((RESULTS / entry.file).read_bytes()).hexdigest() == entry.sha256
+        assert entry.device
+        assert entry.command
+
+
+def test_runs_on_other_data_or_with_another_budget_are_hints_that_say_so() -> None:
+    found = entries()
+    assert set(found) == {"pool-beats-stride", "best-lr-sgd", "pool-invariance"}  # no arm `pool-longer`
+    pool = found["pool-beats-stride"]
+    assert (pool.outcome, pool.hint, pool.n) == ("holds", True, 10)
+    for part in ("mnist5k", "octmnist", "audited", "3 epochs"):
+        assert part in pool.limits
+    assert found["best-lr-sgd"].outcome == "fails"
+    assert pool.figures[0].value == pytest.approx(0.0182)
+
+
+def test_a_limit_of_the_origin_makes_a_hint() -> None:
+    assert "by hand" in entries(limits={"pool-beats-stride": "by hand"})["pool-beats-stride"].limits
+
+
+def test_published_figures_have_their_percentile() -> None:
+    found = {(each.what, each.value): each for entry in docket.read_docket() for each in entry.reported}
+    assert found["attention: test error", 0.3629].percentile == pytest.approx(6.4, abs=0.1)
+    assert found["attention: test error", 0.3629].n == 10
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expect", "found"),
+    [(["a", "a"], "a", "holds"), (["a", "undecided"], "a", "undecided"), (["a", "b"], "a", "fails"),
+     (["same"], "same", "holds"), (["undecided"], "same", "undecided")],
+)  # fmt: skip
+def test_all_comparisons_must_go_the_claims_way(verdicts: list[str], expect: str, found: str) -> None:
+    assert docket.outcome(verdicts, expect) == found
+
+
+def test_a_damaged_docket_is_one_line(tmp_path: Path) -> None:
+    content = json.loads(docket.DOCKET_FILE.read_text("utf-8"))
+    content["entries"][2]["n"] = "many"
+    path = tmp_path / "docket.json"
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(TiebreakError, match=r"docket\.json.*entries.*n") as raised:
+        docket.read_docket(path)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("damage", ["", "[1]", '{"study": "pooling"}', "{"])
+def test_a_damaged_verdict_is_one_line(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "verdict.json"
+    path.write_text(damage, "utf-8")
+    with pytest.raises(TiebreakError, match=r"verdict\.json: damaged") as raised:
+        docket.read_kept(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_verdict_with_a_missing_key_is_one_line() -> None:
+    content = docket.read_kept(RESULTS / "pooling-quick.json")
+    del content["comparisons"][0]["seeds"]
+    with pytest.raises(TiebreakError, match=r"pooling-quick\.json: damaged.*seeds"):
+        docket.entries_of(content, POOLING, "0" * 64)
