@@ -60,6 +60,7 @@ def texts(study: Study) -> list[str]:
         ({"optimiser": {"schedule": {"warmup_epochs": 2}}}, ["schedule with warmup_epochs=2 instead of 0"]),
         ({"fixed": {"momentum": 0.9}}, ["momentum=0.9 instead of 0"]),
         ({"fixed": {"dropout": 0.5}}, ["dropout=0.5"]),
+        ({"fixed": {"clip_norm": 1.0}}, ["clip_norm=1 instead of 0"]),
         ({"evaluation": {"shift": 2}}, ["tested with shift=2 instead of 0"]),
         ({"epochs_times": 3}, ["epochs=3 instead of 1"]),
         (

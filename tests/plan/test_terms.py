@@ -42,8 +42,11 @@ def test_equal_terms_of_two_equal_arms_are_all_equal(plan_of: Callable[..., Plan
 
 
 def test_an_arm_with_a_hyper_parameter_of_its_own_is_flagged(plan_of: Callable[..., Plan]) -> None:
-    plan = plan_of(arms=[{**POOL, "fixed": {"momentum": 0.9}}, {**POOL, "name": "strided"}])
+    plan = plan_of(arms=[{**POOL, "fixed": {"momentum": 0.9, "ema": 0.5}}, {**POOL, "name": "strided"}])
     assert unequal(plan) == {"untuned hyper-parameters"}
+    value = next(term.value for term in plan.terms if term.name == "untuned hyper-parameters")
+    assert "momentum=0.9, ema=0.5" in value
+    assert "ema=0 instead of 0.5" in value
 
 
 def test_arms_with_optimisers_and_windows_of_their_own_are_flagged(tmp_path: Path) -> None:

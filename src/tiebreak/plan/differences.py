@@ -76,6 +76,9 @@ def _arm_facts(study: Study, arm: Arm, planned: PlannedArm, runs: Mapping[str, R
     found = {
         key: value for key, value in run_facts(own[0]).items() if key[0] != "hypers" or key[1] not in study.grid_of(arm)
     }
+    for name, hyper in registry.HYPERS.items():
+        if hyper.optional and name not in study.grid_of(arm):  # a run that does without has no such key
+            found.setdefault(("hypers", name), hyper.default)
     found["protocol", "protocol"] = arm.protocol or study.protocol
     for name, value in complete(registry.TASKS[study.task].evaluation, arm.evaluation).items():
         found["evaluation", name] = value

@@ -40,7 +40,7 @@ def equal_terms(study: Study, arms: list[PlannedArm], examples: int) -> tuple[Te
         *_augmentation(study),
         *_initialisation(study),
         *_precision(study),
-        _term("untuned hyper-parameters", f"{rule.kind}, {rule.schedule.kind} schedule", arms),
+        _term("untuned hyper-parameters", f"{rule.kind}, {rule.schedule.kind} schedule{_fixed(study)}", arms),
         Term(
             name="seeds",
             equal=True,
@@ -63,6 +63,13 @@ def equal_terms(study: Study, arms: list[PlannedArm], examples: int) -> tuple[Te
             value=_list({None if count is None else count // 2 for count in flops}),
         ),
     )
+
+
+def _fixed(study: Study) -> str:
+    """The hyper-parameters that the study or its first arm sets to one value."""
+    first = study.arms[0]
+    values = {**study.fixed, **first.fixed}
+    return "".join(f", {name}={value:g}" for name, value in values.items() if name not in study.grid_of(first))
 
 
 def _epoch(study: Study) -> str:
