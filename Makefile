@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench gpu-bench slow-test gpu-test browser-test extras-test torture clean help
+.PHONY: run test check install bench truth gpu-bench slow-test gpu-test browser-test extras-test torture clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -35,6 +35,9 @@ bench: $(STAMP) ## measure our training loop against a bare PyTorch loop, in one
 
 gpu-bench: $(STAMP) ## what fusing gains on a CUDA device
 	@$(BIN)/python benchmarks/fused.py gpu
+
+truth: $(STAMP) ## what verdicts promise, simulated (minutes); writes benchmarks/results/truth.md
+	@$(BIN)/python benchmarks/truth.py --out benchmarks/results
 
 slow-test: $(STAMP) ## the tests that take minutes
 	@$(BIN)/python -m pytest -q -m slow

@@ -54,8 +54,22 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "program.supervisor": (),
     "program": ("study", "plan", "results", "data.npz", "drive"),
     "cli.progress": ("drive.messages", "results", "report"),
+    "outcome": ("study", "plan", "results", "verdict", "report", "study_result"),
+    "seed_batches": ("outcome", "study", "plan", "drive", "results", "verdict"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),
-    "api": ("study", "plan", "drive", "program", "results", "verdict", "report", "study_result", "cli.progress"),
+    "api": (
+        "outcome",
+        "seed_batches",
+        "study",
+        "plan",
+        "drive",
+        "program",
+        "results",
+        "verdict",
+        "report",
+        "study_result",
+        "cli.progress",
+    ),
     "own_functions": ("api", "study", "plan.runs", "program", "drive", "cli.progress", "report"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import ProgressListener
@@ -10,17 +10,15 @@ from tiebreak.drive.device import require_device
 from tiebreak.drive.messages import Note
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
+from tiebreak.outcome import conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
 from tiebreak.plan.retraining import explain_retraining
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.program.calls import Calls
 from tiebreak.program.consent import commands
 from tiebreak.program.program_driver import check_start, open_program_driver
-from tiebreak.report.page import document
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
-from tiebreak.results.folder import opened, read_plan
-from tiebreak.results.gaps import without_gaps
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
 from tiebreak.results.manifest import (
@@ -29,17 +27,13 @@ from tiebreak.results.manifest import (
     require_folder_file,
     write_files,
 )
-from tiebreak.results.misfit import explain_misfit
-from tiebreak.results.seal import seal
-from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
+from tiebreak.seed_batches import first_batch, train_until_decided
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Study
 from tiebreak.study_result import Result
-from tiebreak.system import collector_paused
-from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
 __all__ = ["Result", "check", "conclude", "open_result", "prepare", "run"]
@@ -64,11 +58,13 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
     return plan
 
 
-def run(
+def run(  # noqa: PLR0913  every option of the command that a script needs, by keyword
     study: Study | str,
     out: str | Path,
     *,
     quick: bool = False,
+    until_decided: bool = False,
+    max_seeds: int | None = None,
     machine: Machine | None = None,
     listen: Listener | None = None,
     allow_program: bool = False,
@@ -77,11 +73,13 @@ def run(
     """Train what is missing in the folder `out` and answer the study's question.
 
     `study` may be the name of a built-in study or the path of a study file. `quick` runs its small version.
+    `until_decided` trains seeds in batches until the primary comparison is decided, at most `max_seeds` (60).
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
     `allow_program` lets the command of a study with `task = "program"` run; `calls` are functions for it (`compare`).
     """
     study = Study.load(study) if isinstance(study, str) else study
     study = study.quickened() if quick else study
+    study = study.growing(until_decided=until_decided, max_seeds=max_seeds)
     if listen is None:
         from tiebreak.report.terminal.safe_console import SafeConsole
 
@@ -94,6 +92,7 @@ def run(
         check_start(study, machine, allow=allow_program or calls is not None)
     require_device(machine.device)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
+    first_batch(study, folder)  # so does this
     with locked(folder, lambda text: listen(Note(text=text))):
         for line in commands(study) if study.task == PROGRAM else ():
             listen(Note(text=f"running {line}: your own code, with all your rights"))
@@ -104,6 +103,8 @@ def run(
             check_name(study, folder)  # before anything is set aside
         before = stored_plan(folder)
         damaged = heal(folder)
+        count_look(folder)  # before another number of seeds replaces the study
+        study = first_batch(study, folder)
         if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
             damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
         changed = changes(study, folder)
@@ -115,43 +116,25 @@ def run(
             listen(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
             listen(Note(text=f"{folder}: {again}"))
-        if study.task == PROGRAM:
-            with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
-                programs.train()
-        else:
-            with open_driver(plan, folder, machine, listen) as driver:
-                driver.train()
-                driver.make_exhibits(study)
+        train = partial(_train, folder=folder, machine=machine, listen=listen, calls=calls)
+        if study.until_decided is not None:
+            replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
+            study, plan = train_until_decided(study, plan, folder, listen, replan, partial(train, exhibits=False))
+        train(study, plan, exhibits=True)
         return conclude(folder)
 
 
-def conclude(folder: Path, *, rewrite: bool = False) -> Result:
-    """Make the verdict of a folder from its records; write it, and the report if it is not current (or `rewrite`)."""
-    if not os.access(folder, os.W_OK) and folder.is_dir():
-        raise TiebreakError(f"{folder}: cannot be written; `tiebreak report` with --out writes the report elsewhere")
-    result = open_result(folder)
-    contents = {VERDICT_FILE: result.verdict.to_json()}
-    report = (document.HTML_FILE, document.MARKDOWN_FILE)
-    with collector_paused():
-        shown = document.inputs_digest(result.plan, result.records, result.verdict)
-        if rewrite or not (is_recorded(folder, *report) and document.is_current(folder, shown)):
-            contents |= document.contents(result.study, result.plan, result.records, result.verdict)
-    write_files(folder, contents)
-    seal(folder / STORE_FILE)
-    return result
-
-
-def open_result(folder: str | Path) -> Result:
-    """Read a results folder: nothing is trained and nothing written.
-
-    Damaged records are left out, and the verdict's warnings say so. A damaged study or plan is refused.
-    """
-    folder = Path(folder)
-    with collector_paused(), opened(folder) as store:
-        study, plan = read_plan(folder, store)
-        records = without_gaps(store.records())
-    with collector_paused(), explain_misfit(study.name):
-        return Result(folder, study, plan, records, make_verdict(study, plan, records))
+def _train(
+    study: Study, plan: Plan, *, folder: Path, machine: Machine, listen: Listener, calls: Calls | None, exhibits: bool
+) -> None:
+    if study.task == PROGRAM:
+        with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
+            programs.train()
+        return
+    with open_driver(plan, folder, machine, listen) as driver:
+        driver.train()
+        if exhibits:
+            driver.make_exhibits(study)
 
 
 def check(folder: str | Path) -> Checked:
@@ -160,10 +143,14 @@ def check(folder: str | Path) -> Checked:
     checked = check_folder(folder)
     if checked.problems or not (folder / VERDICT_FILE).is_file():
         return checked
-    if Verdict.read(folder) != open_result(folder).verdict:
-        line = f"{folder / VERDICT_FILE}: not of the present records"
-        if is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
-            checked.notes.append(f"{line}: a study runs here or was stopped; `tiebreak run` or `report` rewrites it")
+    stored, found = Verdict.read(folder), open_result(folder).verdict
+    if stored != found:
+        where = folder / VERDICT_FILE
+        if found.primary.path and not any(item.path for item in stored.comparisons):
+            checked.notes.append(f"{where}: of a version that counted no looks; `tiebreak report` rewrites it")
+        elif is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
+            line = "not of the present records: a study runs here or was stopped"
+            checked.notes.append(f"{where}: {line}; `tiebreak run` or `report` rewrites it")
         else:
-            checked.problems.append(f"{line}; `tiebreak report` rewrites it")
+            checked.problems.append(f"{where}: not of the present records; `tiebreak report` rewrites it")
     return checked

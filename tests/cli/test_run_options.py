@@ -12,7 +12,8 @@ from tiebreak.cli.app import app
 from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 
-SHARED = ("study", "data", "data_dir", "seeds", "epochs", "grid", "quick", "device", "workers")
+GROWING = ("until_decided", "until_all_decided", "max_seeds")
+SHARED = ("study", "data", "data_dir", "seeds", *GROWING, "epochs", "grid", "quick", "device", "workers")
 
 
 def test_run_has_every_option_of_plan() -> None:

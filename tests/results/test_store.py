@@ -295,7 +295,7 @@ def test_a_truncated_database_is_refused_or_named(tmp_path: Path) -> None:
         assert not any("\n" in line for line in found)
 
 
-@pytest.mark.parametrize("version", [3, 99])
+@pytest.mark.parametrize("version", [4, 99])
 def test_a_store_of_a_newer_tiebreak_is_refused(tmp_path: Path, version: int) -> None:
     with closing(Store.create(tmp_path)) as store:
         fill(store)
@@ -311,10 +311,10 @@ def test_a_version_that_was_damaged_is_not_taken_for_a_newer_one(tmp_path: Path)
     with closing(Store.create(tmp_path)) as store:
         fill(store)
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
-        connection.execute("PRAGMA user_version=3")
+        connection.execute("PRAGMA user_version=4")
     line = refused(tmp_path)
     assert "damaged" in line
-    assert "schema 3" in line
+    assert "schema 4" in line
 
 
 @pytest.mark.parametrize("way", ["removed", "replaced", "with its folder"])

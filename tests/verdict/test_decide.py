@@ -506,9 +506,10 @@ def test_several_comparisons_are_corrected_together(bench: Callable[..., Bench])
     verdict = bench(arms=FOUR, comparisons=comparisons, margin=0.0001).verdict(levels(**means))
     alone = bench(margin=0.0001).verdict(levels(**means)).primary
     together = verdict.primary
-    assert alone.p == alone.p_adjusted == together.p
+    assert alone.p == together.p
     assert together.p is not None
-    assert together.p_adjusted == pytest.approx(2 * together.p)  # of the three, the second smallest
+    assert alone.p_adjusted == pytest.approx(together.p / 0.9)  # a tenth of the error is kept for later looks
+    assert together.p_adjusted == pytest.approx(2 * together.p / 0.9)  # of the three, the second smallest
     assert alone.low is not None
     assert together.low is not None
     assert together.low < alone.low
@@ -519,6 +520,17 @@ def test_another_test_set_is_a_second_interval(bench: Callable[..., Bench]) -> N
     assert item.examples_low is not None
     assert item.examples_high is not None
     assert item.examples_low < 0.1 < item.examples_high
+    assert item.crossed_low is not None
+    assert item.crossed_low < item.examples_low  # over seeds and examples together
+    assert not item.on_this_test_set
+
+
+def test_a_difference_that_the_test_set_decides_is_said_to_be_on_this_test_set(bench: Callable[..., Bench]) -> None:
+    item = bench(margin=0.001).verdict(levels(pool=0.82, strided=0.8)).primary
+    assert item.verdict == "a"
+    assert (item.examples_low or 0) < 0  # of 100 test examples
+    assert item.on_this_test_set
+    assert "on this test set" in item.sentence
 
 
 def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
@@ -533,11 +545,11 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "claims": "id verdict",
     }
     extras = {
-        "": "answer protocol margin seeds planned finished warnings cost",
+        "": "answer protocol margin seeds planned finished ranking stopping warnings cost",
         "metric": "",
         "designs": "design missing at_edge differences step_ms",
-        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high sentence "
-        "test runs p_permutation",
+        "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high crossed_low "
+        "crossed_high path sentence test runs p_permutation",
         "reported": "seeds percentile below",
         "claims": "text source leans why",
     }

@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tiebreak.verdict.power import equivalence_power, power
 from tiebreak.verdict.statistics import (
     Compared,
     Sample,
     chance_a_better,
     compare,
-    equivalence_power,
     estimate,
     example_interval,
     holm,
-    power,
     prediction_interval,
     t_test_p,
 )

@@ -11,6 +11,7 @@ import typer
 
 from tiebreak.cli.data_commands import DataDirOption
 from tiebreak.cli.output import print_error, print_line
+from tiebreak.cli.seed_options import AllDecidedOption, MaxSeedsOption, UntilDecidedOption, first_look, growing
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -85,6 +86,9 @@ def plan(
     data: DataOption = None,
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
+    until_decided: UntilDecidedOption = False,
+    until_all_decided: AllDecidedOption = False,
+    max_seeds: MaxSeedsOption = None,
     epochs: EpochsOption = None,
     grid: GridOption = None,
     quick: QuickOption = False,
@@ -100,10 +104,11 @@ def plan(
     from tiebreak.study.design_file import designs_are_code
 
     chosen, console = _study(study, quick, data, seeds, epochs, grid), SafeConsole()
+    chosen, looks = first_look(growing(chosen, seeds, until_decided, until_all_decided, max_seeds))
     if chosen.designs_from is not None:
         print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
-    summaries.print_plan(console, chosen, planned)  # what takes no time first
+    summaries.print_plan(console, chosen, planned, looks)  # what takes no time first
     if chosen.program is None:
         show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
@@ -113,6 +118,9 @@ def run(
     data: DataOption = None,
     data_dir: DataDirOption = None,
     seeds: SeedsOption = None,
+    until_decided: UntilDecidedOption = False,
+    until_all_decided: AllDecidedOption = False,
+    max_seeds: MaxSeedsOption = None,
     epochs: EpochsOption = None,
     grid: GridOption = None,
     out: Annotated[
@@ -144,8 +152,8 @@ def run(
     """Train the runs that are missing, decide, and write the report.
 
     After an interruption the same command continues and repeats nothing; more `--seeds` or `--epochs` extend the
-    results. The folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and
-    report.html.
+    results. `--until-decided` trains as few seeds as the question needs: its 95 % hold for all looks together. The
+    folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and report.html.
     """
     from tiebreak import api
     from tiebreak.cli.ask import asked
@@ -155,6 +163,7 @@ def run(
     from tiebreak.report.terminal.safe_console import SafeConsole
 
     chosen = _study(study, quick, data, seeds, epochs, grid)
+    chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
         device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value

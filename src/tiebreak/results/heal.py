@@ -70,8 +70,9 @@ def heal(folder: Path) -> list[str]:
         return lines
     with closing(Store.open(folder)) as store:
         if store.schema < SCHEMA_VERSION:
-            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: files and checkpoints get digests"
-            lines.append(f"{what}; what changed before now is not noticed")
+            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: looks at the results are counted"
+            digests = "; files and checkpoints get digests; what changed before now is not noticed"
+            lines.append(f"{what}{digests if store.schema == 1 else ''}")
     with closing(Store.create(folder)) as store:
         for name, line in file_problems(store, folder).items():
             lines.append(line + aside.move(folder / name, name.replace("/", ".")))

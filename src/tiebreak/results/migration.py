@@ -5,6 +5,7 @@
 | 1      | epochs, runs, finals, exhibits, strategies with a hash in each row; checkpoints without           |
 | 2      | a hash in each row of checkpoints; `files`: the sha256 of study.toml, plan.json and others;        |
 |        | `damaged`: rows that were set aside; the version a second time, as SQLite's application id         |
+| 3      | `looks`: the verdicts that were made on all runs of so many seeds                                  |
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import RECOVERY, DamagedStoreError
 from tiebreak.results.store_limits import changed_table, refuse_programs
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION = 0x54420000  # plus the version: a flipped bit in either number is noticed
 TABLES = """
 CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT, sha256 TEXT,
@@ -31,12 +32,14 @@ CREATE TABLE IF NOT EXISTS checkpoints (identity TEXT, trajectory TEXT, epoch IN
 CREATE TABLE IF NOT EXISTS strategies (cohort TEXT, device TEXT, content TEXT, sha256 TEXT,
     PRIMARY KEY (cohort, device));
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, sha256 TEXT, pending TEXT, row_sha256 TEXT);
+CREATE TABLE IF NOT EXISTS looks (runs TEXT, seeds INTEGER, content TEXT, sha256 TEXT, PRIMARY KEY (runs, seeds));
 CREATE TABLE IF NOT EXISTS damaged (source TEXT, content TEXT);
 """
 # Tables whose last column is the hash of the others, by the schema that introduced it.
 HASHED = {
     1: ("epochs", "runs", "finals", "exhibits", "strategies"),
     2: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files"),
+    3: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files", "looks"),
 }
 
 _HEADER = ("user_version", "application_id")

@@ -92,6 +92,15 @@ class FileRecord:
     pending: str = ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class LookRecord:
+    """A verdict on all runs of so many seeds: it spends a part of the 5 % that the study may err with in its life."""
+
+    runs: tuple[str, ...]  # identities of the runs of the first seed: a study that shares one goes on with these looks
+    seeds: int
+    end: int  # the number of seeds that was planned at the first look
+
+
 def device_label(device: str, precision: Precision) -> str:
     """The device, with the precision of its matrix products if that is not float32: a measured time belongs to both."""
     return device if precision == "float32" else f"{device}, {precision}"
@@ -131,6 +140,7 @@ class Records:
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+    looks: tuple[LookRecord, ...] = ()
     damaged: tuple[str, ...] = ()  # a line for each part of the store that could not be used
 
     @property

@@ -17,6 +17,7 @@ from tiebreak.results.record import (
     ExhibitRecord,
     FileRecord,
     FinalRecord,
+    LookRecord,
     RunRecord,
     Status,
     Strategy,
@@ -58,6 +59,11 @@ class _Choice(_Content):
     fused_ms: Seconds | None
     fits: Count
     reason: str
+
+
+class _Look(_Content):
+    end: Annotated[int, Field(ge=1, le=1 << 53)]
+    runs: list[str]
 
 
 class Decoder:
@@ -110,6 +116,11 @@ class Decoder:
         """A row of the table files."""
         return FileRecord(name=_text(name), sha256=_text(sha256), pending=_text(pending))
 
+    def look(self, key: Any, seeds: Any, content: Any) -> LookRecord:
+        """A row of the table looks."""
+        fields = _fields(_Look, content)
+        return LookRecord(runs=tuple(fields["runs"]), seeds=_whole(seeds, "a number of seeds"), end=fields["end"])
+
     def _arrays(self, row: str, content: Any) -> PackedArrays:
         if not isinstance(content, bytes):
             raise ValueError(f"{type(content).__name__} in the place of arrays")
@@ -139,7 +150,7 @@ def _text(value: Any) -> str:
     return value
 
 
-def _whole(value: Any) -> int:
+def _whole(value: Any, what: str = "an epoch") -> int:
     if not isinstance(value, int) or value < 0:
-        raise ValueError(f"{value!r} in the place of an epoch")
+        raise ValueError(f"{value!r} in the place of {what}")
     return value

@@ -34,6 +34,7 @@ from tiebreak.results.record import (
     ExhibitRecord,
     FileRecord,
     FinalRecord,
+    LookRecord,
     Records,
     RunRecord,
     TrainingState,
@@ -182,6 +183,13 @@ class Store:
         row = (cohort, device, content, row_hash(cohort, device, content))
         self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
 
+    def add_look(self, look: LookRecord) -> None:
+        """Store a look at the study. One that is stored already stays."""
+        content = json.dumps({"end": look.end, "runs": look.runs})
+        key = row_hash(*look.runs)
+        row = (key, look.seeds, content, row_hash(key, look.seeds, content))
+        self._connection.execute("INSERT OR IGNORE INTO looks VALUES (?, ?, ?, ?)", row)
+
     def set_file(self, record: FileRecord) -> None:
         """Store the digest of a file of the folder."""
         row = (record.name, record.sha256, record.pending)
@@ -191,6 +199,11 @@ class Store:
         """The digests of the folder's files, by name. A store of schema 1 has none."""
         rows, _ = self._verified("files")
         return {record.name: record for record in self._decoded("files", self._decoder().file, rows)}
+
+    def looks(self) -> tuple[LookRecord, ...]:
+        """The looks at the study. A store of schema 1 or 2 has none."""
+        rows, _ = self._verified("looks")
+        return tuple(self._decoded("looks", self._decoder().look, rows))
 
     def choices(self) -> dict[tuple[str, str], Choice]:
         """The strategies of cohorts, by cohort and device."""
@@ -206,7 +219,7 @@ class Store:
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
-            rows, damaged = self._verified_tables("epochs", "runs", "finals", "exhibits")
+            rows, damaged = self._verified_tables("epochs", "runs", "finals", "exhibits", "looks")
             choices = self.choices()
         decoder = self._decoder()
         epochs: dict[str, dict[int, EpochRecord]] = {}
@@ -219,7 +232,16 @@ class Store:
         exhibits: dict[str, dict[str, ExhibitRecord]] = {}
         for shown in self._decoded("exhibits", decoder.exhibit, rows["exhibits"]):
             exhibits.setdefault(shown.identity, {})[shown.name] = shown
-        return Records(epochs=epochs, runs=runs, finals=finals, exhibits=exhibits, choices=choices, damaged=damaged)
+        looks = tuple(self._decoded("looks", decoder.look, rows["looks"]))
+        return Records(
+            epochs=epochs,
+            runs=runs,
+            finals=finals,
+            exhibits=exhibits,
+            choices=choices,
+            looks=looks,
+            damaged=damaged,
+        )
 
     def training_state(self) -> TrainingState:
         """Which runs have ended and which epochs are there, as of one moment. Other tables are not read."""
@@ -304,7 +326,8 @@ class Store:
 
     def _verified(self, table: str, only: str = "", values: Collection[str] = ()) -> tuple[list[Any], list[str]]:
         """The rows of a table without their hashes, which are checked, and a line for each that is damaged."""
-        if self.schema == 1 and table != "checkpoints" and table not in self._tables():
+        newer = table not in HASHED[self.schema] and table != "checkpoints"
+        if newer or (self.schema == 1 and table != "checkpoints" and table not in self._tables()):
             return [], []
         try:
             rows = self._rows(f"SELECT * FROM {table} {only} ORDER BY 1, 2", values)

@@ -15,7 +15,7 @@ from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
 
 # More seeds extend the results, the designs are compared by their code, and the others are text or another version.
-NOT_COMPARED = {"seeds", "designs_from", "question", "about", "quick"}
+NOT_COMPARED = {"seeds", "until_decided", "designs_from", "question", "about", "quick"}
 
 
 def stored_study(folder: Path) -> Study | None:

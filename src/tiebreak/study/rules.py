@@ -82,10 +82,10 @@ def _check_size(study: Study) -> None:
     sharing = sum(arm.grid is None for arm in study.arms)
     for key, grid in (("grid", study.grid), ("quick.grid", study.quick.grid or {})):
         settings = math.prod(len(values) for values in grid.values())
-        if (runs := (settings * sharing + own) * study.seeds) > MOST_RUNS:
+        if (runs := (settings * sharing + own) * study.most_seeds) > MOST_RUNS:
             raise ValueError(
                 f"{key}: {settings:,} settings for {sharing:,} arms, {own:,} of arms with a grid of their own and "
-                f"{study.seeds:,} seeds are {runs:,} runs; at most {MOST_RUNS:,}: use fewer values or seeds"
+                f"{study.most_seeds:,} seeds are {runs:,} runs; at most {MOST_RUNS:,}: use fewer values or seeds"
             )
 
 

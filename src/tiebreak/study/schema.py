@@ -38,6 +38,7 @@ __all__ = [
     "Setting",
     "Strict",
     "Study",
+    "UntilDecided",
     "setting_label",
 ]
 
@@ -61,6 +62,20 @@ class Budget(Strict):
         description="early stopping: a run ends after so many epochs without a better validation score (the study's "
         "metric), and the weights of its best epoch are evaluated; without it every run gets all epochs",
         examples=[3],
+    )
+
+
+MOST_SEEDS = 60  # of `--until-decided`, unless told otherwise
+
+
+class UntilDecided(Strict):
+    """Train seeds in batches until the question is decided: first the least number, then half as many again."""
+
+    max_seeds: Annotated[int, Field(ge=2, le=10_000)] = Field(
+        default=MOST_SEEDS, description="where to stop in any case", examples=[40]
+    )
+    comparisons: Literal["primary", "all"] = Field(
+        default="primary", description="which comparisons must be decided", examples=["all"]
     )
 
 
@@ -135,6 +150,9 @@ class Study(Strict):
     )
     seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
         description="runs per arm and setting; seed 3 of one arm is compared with seed 3 of the other", examples=[8]
+    )
+    until_decided: UntilDecided | None = Field(
+        default=None, description="train seeds in batches until the question is decided, instead of `seeds`"
     )
     about: About = Field(default=About(), description="text for `tiebreak studies`")
     designs_from: str | None = Field(
@@ -246,6 +264,11 @@ class Study(Strict):
         """What is known of the study's task: the registry's entry, or that of the user's program."""
         return registry.TASKS[self.task] if self.program is None else self.program.entry(self.metric)
 
+    @property
+    def most_seeds(self) -> int:
+        """How many seeds are planned at most."""
+        return self.seeds if self.until_decided is None else max(self.seeds, self.until_decided.max_seeds)
+
     def optimiser_of(self, arm: Arm) -> Optimiser:
         """The optimiser that the arm is trained with."""
         return arm.optimiser or self.optimiser
@@ -280,9 +303,11 @@ class Study(Strict):
         seeds: int | None = None,
         epochs: int | None = None,
         grid: Mapping[str, tuple[float, ...]] | None = None,
+        until_decided: UntilDecided | None = None,
     ) -> Study:
         """The same study with another data set, number of seeds or of epochs, or other values of the grid, checked.
 
+        A number of seeds replaces `until_decided`, unless both are given: then that many are there so far.
         A protocol that does not apply to the new data is replaced by `audited`.
         """
         budget = {**self.budget.model_dump(), **({"epochs": epochs} if epochs is not None else {})}
@@ -294,7 +319,24 @@ class Study(Strict):
         protocol = "audited" if data is not None and made_for and data not in made_for else self.protocol
         changes: dict[str, Any] = {"data": data, "seeds": seeds, "budget": budget, "protocol": protocol}
         changes |= {"grid": {**self.grid, **grid}} if grid else {}
-        return self._replace({key: value for key, value in changes.items() if value is not None})
+        changes = {key: value for key, value in changes.items() if value is not None}
+        if seeds is not None or until_decided is not None:
+            changes["until_decided"] = until_decided.model_dump() if until_decided else None
+        return self._replace(changes)
+
+    def growing(self, *, until_decided: bool, max_seeds: int | None, comparisons: str | None = None) -> Study:
+        """The same study with seeds until it is decided, if asked for; `max_seeds` alone changes a study that has them.
+
+        `comparisons`: which must be decided, `primary` or `all`.
+        """
+        if not until_decided and max_seeds is None:
+            return self
+        if not until_decided and self.until_decided is None:
+            raise TiebreakError("max_seeds: only with until_decided; for a fixed number of seeds give --seeds")
+        rule = (self.until_decided or UntilDecided()).model_dump()
+        rule |= {"max_seeds": max_seeds} if max_seeds is not None else {}
+        rule |= {"comparisons": comparisons} if comparisons is not None else {}
+        return self._replace({"until_decided": rule})
 
     def quickened(self) -> Study:
         """The quick version, as described by the study's `[quick]` table."""
@@ -321,6 +363,7 @@ class Study(Strict):
                 if item["arm"] not in out and all(item["setting"].get(key) in values for key, values in grid.items())
             ],
             "quick": {**whole["quick"], "without": []},
+            **({"until_decided": None} if "seeds" in quick else {}),
         }
         return self._replace({**quick, "budget": budget, **parts})
 

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from tiebreak.study.program_keys import Program
 from tiebreak.study.registry import Scalar
-from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study
+from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study, UntilDecided
 
 TYPE_WORDS: Mapping[object, str] = {
     str: "text",
@@ -33,6 +33,8 @@ BOUND_WORDS = {  # by pydantic's name of the bound: its attribute, and its words
 UNRELATED = ("name",)  # keys of several tables that do not override one another
 FURTHER_OVERRIDES = {  # besides keys of the same name
     "budget.epochs": "`epochs_times` of an arm",
+    "until_decided.max_seeds": "`--max-seeds`",
+    "until_decided.comparisons": "`--until-decided`, `--until-all-decided`",
     "arms.build": "`build` and `build_of` of `[quick]`",
 }
 
@@ -104,7 +106,8 @@ def _inner(field: FieldInfo, in_list: bool) -> tuple[list[type[BaseModel]], bool
     if get_origin(annotation) is tuple:
         models = _models(get_args(annotation)[0])
         return (models, True) if models else None
-    optional = type(None) in get_args(annotation) and Program not in get_args(annotation)
+    tables = {Program, UntilDecided}  # of the study
+    optional = type(None) in get_args(annotation) and not tables & set(get_args(annotation))
     if in_list or optional:  # written inline, such as the optimiser of an arm
         return None
     models = _models(annotation)
@@ -144,7 +147,7 @@ def _overrides(model: type[BaseModel], table: str, name: str) -> Iterator[str]:
         if name in Quick.model_fields:
             yield f"`{name}` of `[quick]`"
         if name in inspect.signature(Study.changed).parameters:
-            yield f"`--{name}`"
+            yield f"`--{name.replace('_', '-')}`"
     if further := FURTHER_OVERRIDES.get(f"{table}.{name}"):
         yield further
 

@@ -68,6 +68,30 @@ class Side(Strict):
     metrics: tuple[str, ...] = Field(default=(), strict=False)  # of an agreement; else empty
 
 
+class Look(Strict):
+    """A comparison as it stood at one look: its interval, at the two-sided level that this look has of the 5 %.
+
+    A difference is found where the interval excludes 0.
+    """
+
+    seeds: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    level: float
+
+
+class Stopping(Strict):
+    """Where a study stands that takes seeds until it is decided."""
+
+    max_seeds: int
+    comparisons: Literal["primary", "all"]  # which must be decided
+    looks: tuple[int, ...] = Field(strict=False)  # seeds at each look so far
+    next: int | None  # seeds at the next look; None: it has stopped
+    reason: Literal["decided", "most seeds", "futile", "goes on", "not final"]
+    chance: float | None  # to be decided by max_seeds, where it is not
+
+
 class ComparisonResult(Strict):
     """One comparison. `difference` is a minus b in the metric's own unit, whatever the goal.
 
@@ -85,7 +109,7 @@ class ComparisonResult(Strict):
     metric: str
     margin: float
     difference: float | None
-    low: float | None  # simultaneous 95 % interval over seeds, matching Holm
+    low: float | None  # simultaneous 95 % interval over seeds, matching Holm, right under all looks
     high: float | None
     p: float | None
     p_adjusted: float | None
@@ -96,10 +120,20 @@ class ComparisonResult(Strict):
     seeds_needed: int | None  # how many more; None when decided, when no number would do, when a side has only failures
     examples_low: float | None  # 95 % interval over test examples, seeds held fixed
     examples_high: float | None
+    crossed_low: float | None = None  # over seeds and test examples together
+    crossed_high: float | None = None
+    path: tuple[Look, ...] = Field(default=(), strict=False)  # all looks at the study, this one last
     sentence: str  # the same in words
     test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
     runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
     p_permutation: float | None = None  # of unpaired seeds
+
+    @property
+    def on_this_test_set(self) -> bool:
+        """Whether a difference was found that another test set may not show: over seeds and examples it reaches 0."""
+        if self.verdict not in ("a", "b") or self.crossed_low is None or self.crossed_high is None:
+            return False
+        return self.crossed_low <= 0 <= self.crossed_high
 
     @property
     def side_names(self) -> tuple[str, str]:
@@ -139,6 +173,15 @@ class ClaimResult(Strict):
     why: str
 
 
+class RankedArm(Strict):
+    """An arm in the order of its mean. Arms that share a letter were not found different (Holm over all pairs)."""
+
+    name: str
+    mean: float
+    letters: str
+    beats: dict[str, float]  # the chance that a fresh run beats one of the other arm
+
+
 class Verdict(Strict):
     """The answer: what `verdict.json` holds."""
 
@@ -152,6 +195,8 @@ class Verdict(Strict):
     seeds: int  # planned for each arm and setting
     planned: int  # runs
     finished: int
+    ranking: tuple[RankedArm, ...] = ()  # best first, of three arms and more
+    stopping: Stopping | None = None  # only of a study with `until_decided`
     designs: tuple[ArmResult, ...]
     comparisons: tuple[ComparisonResult, ...]
     reported: tuple[ReportedResult, ...]

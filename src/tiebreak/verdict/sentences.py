@@ -12,7 +12,7 @@ from tiebreak.results.correlation import LEAST_POINTS
 from tiebreak.study import registry
 from tiebreak.study.schema import Claim, Study
 from tiebreak.text import number_of
-from tiebreak.verdict.model import ComparisonResult
+from tiebreak.verdict.model import ComparisonResult, Stopping
 from tiebreak.verdict.statistics import least_seeds
 
 Number = Callable[[float], str]
@@ -36,7 +36,8 @@ def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_de
     if item.difference is None:
         return f"{item.side_names[0]} and {item.side_names[1]} share no finished seed yet."
     outcome = {"interaction": _interaction, "order": _order, "agreement": _agreement}.get(item.kind, _pair)
-    return f"{outcome(item)} ({_evidence(item, item.difference, least, number)})."
+    where = " on this test set" if item.on_this_test_set else ""
+    return f"{outcome(item)}{where} ({_evidence(item, item.difference, least, number)})."
 
 
 def sentences(items: Sequence[ComparisonResult], *, comparisons: int, number: Number = four_decimals) -> str:
@@ -110,7 +111,12 @@ def _agreement(item: ComparisonResult) -> str:
 
 
 def answer(
-    comparisons: Sequence[ComparisonResult], *, seeds: int, complete: bool, number: Number = four_decimals
+    comparisons: Sequence[ComparisonResult],
+    *,
+    seeds: int,
+    complete: bool,
+    stopping: Stopping | None = None,
+    number: Number = four_decimals,
 ) -> str:
     """The primary comparison in words, and the seeds still needed where it is undecided.
 
@@ -119,11 +125,30 @@ def answer(
     primary = [item for item in comparisons if item.primary]
     text = sentences(primary, comparisons=len(comparisons), number=number)
     needed = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
+    if stopping is not None:
+        return f"{text} {stopped(stopping, seeds)}"
+    if not complete and needed:
+        there = min(item.seeds for item in primary)
+        return f"{text} Not final: {there} of the {seeds} planned seeds are there."
     if needed > seeds:
-        text += f" About {needed:,} seeds would decide (--seeds {needed})."
-    elif needed and not complete:
-        text += f" The {seeds} planned seeds may decide; {min(item.seeds for item in primary)} are there."
+        counted = ", counted as a further look" if seeds >= least_seeds(len(comparisons)) else ""
+        text += f" About {needed:,} seeds would decide (--seeds {needed}{counted})."
     return text
+
+
+def stopped(stopping: Stopping, seeds: int) -> str:
+    """Where a study stands that takes seeds until it is decided, in one sentence."""
+    chance = f"{100 * stopping.chance:.0f} %" if stopping.chance is not None else ""
+    most = f"{stopping.max_seeds} seeds"
+    if stopping.reason == "decided":
+        return f"Decided after {number_of(seeds, 'seed')}, of at most {stopping.max_seeds}."
+    if stopping.reason == "most seeds":
+        return f"Stopped: {most} were the most."
+    if stopping.reason == "futile":
+        return f"Stopped after {seeds}: the chance to decide with at most {most} is {chance}."
+    hope = f"; with at most {most} the chance to decide is {chance}" if chance else ""
+    state = "Undecided so far: the next look" if stopping.reason == "goes on" else "Not final: the look"
+    return f"{state} is at {number_of(stopping.next or seeds, 'seed')}{hope}."
 
 
 def claim_reason(

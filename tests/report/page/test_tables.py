@@ -69,5 +69,5 @@ def test_arms_that_share_runs_are_counted_once() -> None:
 
 def test_claims_are_told_with_as_many_decimals_as_the_tables() -> None:
     row = tables.claim_rows(sample_report.complete())[0]
-    assert "+0.023, 95 % interval +0.018 to +0.028" in row.reason
+    assert "+0.023, 95 % interval +0.017 to +0.029" in row.reason
     assert row.source == "reports R0 and R1"

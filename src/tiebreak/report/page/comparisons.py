@@ -38,6 +38,7 @@ class ComparisonRow:
     difference: str
     interval: str
     examples: str
+    crossed: str  # over seeds and examples together
     p: str
     p_adjusted: str
     p_sign_flip: str
@@ -86,6 +87,7 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
         difference=formatting.signed(item.difference),
         interval=formatting.open_interval(item.low, item.high),
         examples=NONE if none else formatting.signed_interval(item.examples_low, item.examples_high),
+        crossed=NONE if item.crossed_low is None else formatting.signed_interval(item.crossed_low, item.crossed_high),
         p=formatting.p_value(item.p),
         p_adjusted=formatting.p_value(item.p_adjusted),
         p_sign_flip=formatting.p_value(item.p_sign_flip),
@@ -98,7 +100,9 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
 def answer(verdict: Verdict, number: Number = formatting.signed) -> str:
     """The verdict's answer with as many decimals as the tables."""
     complete = verdict.finished == verdict.planned
-    return sentences.answer(verdict.comparisons, seeds=verdict.seeds, complete=complete, number=number)
+    return sentences.answer(
+        verdict.comparisons, seeds=verdict.seeds, complete=complete, stopping=verdict.stopping, number=number
+    )
 
 
 def question_answers(verdict: Verdict, number: Number = formatting.signed) -> list[tuple[str, str]]:

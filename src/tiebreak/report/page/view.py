@@ -10,7 +10,7 @@ from typing import Any
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.exhibits import gallery
-from tiebreak.report.figures import main_figures, pareto
+from tiebreak.report.figures import looks_plot, main_figures, pareto
 from tiebreak.report.figures.drawing import Legend
 from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
@@ -70,6 +70,7 @@ class MainFigures:
     wide: str
     dots: bool
     pairs: str
+    looks: str  # of a comparison that was looked at more than once
     drawn_seeds: str  # how many seeds are drawn, where not all are
 
 
@@ -251,6 +252,7 @@ def _main_figures(evidence: Evidence, item: ComparisonResult, number: int) -> Ma
         wide=bars[1],
         dots=0 < len(differences) <= main_figures.MOST_DOTS,
         pairs=main_figures.paired_seeds(sides, name=f"pairs-{number}", quantity=_of_sides(evidence, item)),
+        looks=looks_plot.looks_path(item, name=f"looks-{number}"),
         drawn_seeds=drawn,
     )
 

@@ -17,7 +17,7 @@ from tiebreak.study.registry import metric_label
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
 from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
-from tiebreak.verdict.model import ArmResult, Verdict
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
@@ -42,8 +42,11 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None, folde
     _print_differences(console, verdict.designs)
     console.print()
     _print_comparisons(console, verdict)
+    if verdict.ranking:
+        ranks = "; ".join(f"{arm.name} {arm.letters}" for arm in verdict.ranking)
+        _say(console, f"ranking (arms that share a letter cannot be told apart): {ranks}", "dim")
     if verdict.finished < verdict.planned:
-        _say(console, f"not complete: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
+        _say(console, f"not final: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
         _say(console, f"warning: {warning}", "yellow")
     _print_needed(console, verdict, folder)
@@ -90,6 +93,13 @@ def _print_comparisons(console: Console, verdict: Verdict) -> None:
         console.print(Text.assemble(f"{indent}{printable(row.label)}: ", outcome))
         interval = f", 95 % over {number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
         _say(console, f"{indent}  difference {row.difference}{interval}")
+        if len(item.path) > 1:
+            _say(console, f"{indent}  looks: {path_line(item)}", "dim")
+
+
+def path_line(item: ComparisonResult) -> str:
+    """The interval of a comparison at each look, in one line."""
+    return "; ".join(f"{look.seeds} seeds {formatting.open_interval(look.low, look.high)}" for look in item.path)
 
 
 def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> None:
@@ -102,9 +112,13 @@ def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> No
     first = provenance.undecided_primary(verdict)
     if first is None:
         return
+    if verdict.stopping is not None:
+        return
     seeds = provenance.seeds_to_run(verdict, first)
     missing = provenance.only_missing(verdict, first)
-    _say(console, "to train what is missing:" if missing else f"to settle {first.name}:", "dim")
+    further = not missing and seeds > verdict.seeds and verdict.finished == verdict.planned
+    note = ", as a further look (from the start, --until-decided takes fewer)" if further else ""
+    _say(console, "to train what is missing:" if missing else f"to settle {first.name}{note}:", "dim")
     command = provenance.run_command(verdict.study, folder, None if missing else seeds)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
@@ -125,8 +139,11 @@ def _print_edges(console: Console, verdict: Verdict, folder: Path | None) -> Non
         _say(console, f"to widen the grids, edit your study file: {wider_arms(verdict.designs)}", "dim")
 
 
-def print_plan(console: Console, study: Study, plan: Plan) -> None:
-    """What would be trained, in what the arms differ and what is equal."""
+def print_plan(console: Console, study: Study, plan: Plan, looks: Sequence[int] = ()) -> None:
+    """What would be trained, in what the arms differ and what is equal.
+
+    `looks`: the seeds at each look of a study that takes seeds until it is decided; the plan is that of the first.
+    """
     _say(console, study.question, "bold")
     sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
     if study.program is None:
@@ -161,6 +178,11 @@ def print_plan(console: Console, study: Study, plan: Plan) -> None:
         _say(console, f"{state}: {term.name}: {term.value}", style)
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
+    if looks:
+        most = len(plan.runs) * looks[-1] // looks[0]
+        _say(console, f"until decided: looks at {listed([str(each) for each in looks])} seeds")
+        many = f"at least {number_of(len(plan.runs), 'run')}, at most {most:,}"
+        _say(console, f"{many}: at most {looks[-1] / looks[0]:.3g} times what is predicted for the first look")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,59 @@
+"""A study that takes seeds until it is decided: train a batch, look, go on or stop. The same command continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tiebreak.drive.messages import Note
+from tiebreak.drive.runner import Listener
+from tiebreak.outcome import count_look, open_result
+from tiebreak.plan.resolve import comparison_count
+from tiebreak.plan.runs import Plan
+from tiebreak.results.look_history import looks_at
+from tiebreak.results.stored_study import changes, stored_study
+from tiebreak.study.schema import Study
+from tiebreak.verdict.sentences import stopped
+from tiebreak.verdict.stopping import batch_sizes
+
+
+def first_batch(study: Study, folder: Path) -> Study:
+    """A study with `until_decided` with as many seeds as its folder holds already, or its first batch; or as it is."""
+    if study.until_decided is None:
+        return study
+    sizes, stored = batch_sizes(study, comparison_count(study)), stored_study(folder)
+    known = stored is not None and not changes(study, folder) and sizes[0] <= stored.seeds <= sizes[-1]
+    return _with_seeds(study, stored.seeds if known and stored is not None else sizes[0])
+
+
+def train_until_decided(
+    study: Study,
+    plan: Plan,
+    folder: Path,
+    listen: Listener,
+    make_plan: Callable[[Study], Plan],
+    train: Callable[[Study, Plan], None],
+) -> tuple[Study, Plan]:
+    """Train the next batch of seeds and look, until the question is decided, futile, or has all its seeds.
+
+    `make_plan` writes the plan of the study with more seeds. Returns the study and the plan of the last look.
+    """
+    looks = looks_at(study, plan, open_result(folder).records.looks)
+    furthest = max((look.seeds for look in looks), default=0)
+    if furthest > study.seeds:  # a look at more seeds than the plan has
+        study = _with_seeds(study, furthest)
+        plan = make_plan(study)
+    while True:
+        train(study, plan)
+        count_look(folder)
+        stopping = open_result(folder).verdict.stopping
+        assert stopping is not None
+        listen(Note(text=f"look at {study.seeds} seeds: {stopped(stopping, study.seeds)}"))
+        if stopping.next is None:
+            return study, plan
+        study = _with_seeds(study, stopping.next)
+        plan = make_plan(study)
+
+
+def _with_seeds(study: Study, seeds: int) -> Study:
+    return study.changed(seeds=seeds, until_decided=study.until_decided)

@@ -1,0 +1,74 @@
+"""More than two arms: in which order, which cannot be told apart (compact letters), and who beats whom.
+
+All pairs of arms are tested beside the study's own comparisons, with Holm over the pairs and the level of this look.
+Arms that share a letter were not found different.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiebreak.results.tally import Tally
+from tiebreak.verdict.model import RankedArm
+from tiebreak.verdict.sequential import Looks
+from tiebreak.verdict.sides import arm_scores
+from tiebreak.verdict.statistics import ALPHA, Sample, chance_a_better, family_p, least_seeds
+
+MOST_ARMS = 26  # that are ranked: one letter each at worst
+
+
+def ranking(tally: Tally, looks: Looks | None) -> tuple[RankedArm, ...]:
+    """The arms that can be compared, best first; empty for fewer than three or very many."""
+    goal, names = tally.study.goal(), [arm.name for arm in tally.study.arms]
+    if not 3 <= len(names) <= MOST_ARMS:
+        return ()
+    scores = {name: arm_scores(tally, name, tally.chosen(name), tally.study.metric) for name in names}
+    names = [name for name in names if scores[name]]
+    means = {name: float(np.mean(list(scores[name].values()))) for name in names}
+    names.sort(key=lambda name: -means[name] if goal == "max" else means[name])
+    pairs = list(itertools.combinations(names, 2))
+    least, samples = least_seeds(max(1, len(pairs))), []
+    for a, b in pairs:
+        seeds = sorted(scores[a].keys() & scores[b].keys())
+        samples.append(Sample(a=[scores[a][seed] for seed in seeds], b=[scores[b][seed] for seed in seeds], goal=goal))
+    found = family_p(samples, looks)
+    apart = {
+        pair for pair, p, each in zip(pairs, found, samples, strict=True) if p <= ALPHA and np.size(each.a) >= least
+    }
+    letters = compact_letters(names, apart)
+    return tuple(
+        RankedArm(
+            name=name,
+            mean=means[name],
+            letters=letters[name],
+            beats={
+                other: chance_a_better(list(scores[name].values()), list(scores[other].values()), goal) or 0.0
+                for other in names
+                if other != name
+            },
+        )
+        for name in names
+    )
+
+
+def compact_letters(names: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, str]:
+    """Letters such that two names share one exactly when they are not `apart` (Piepho's insert and absorb, 2004).
+
+    >>> compact_letters(["x", "y", "z"], {("x", "z")})
+    {'x': 'a', 'y': 'ab', 'z': 'b'}
+    """
+    groups = [set(names)]
+    for a, b in sorted(apart):
+        split = [part for group in groups if {a, b} <= group for part in (group - {a}, group - {b})]
+        groups = [group for group in groups if not {a, b} <= group] + split
+        groups = [one for k, one in enumerate(groups) if not any(
+            one < other or (one == other and j < k) for j, other in enumerate(groups)
+        )]  # fmt: skip
+    order = {name: place for place, name in enumerate(names)}
+    groups.sort(key=lambda group: sorted(order[name] for name in group))
+    letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    marks = [letters[k] if k < len(letters) else f"({k})" for k in range(len(groups))]
+    return {name: "".join(mark for mark, group in zip(marks, groups, strict=True) if name in group) for name in names}

@@ -1,0 +1,145 @@
+"""Looks at a study as the verdict uses them, and when a study that takes seeds until it is decided stops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from tiebreak.errors import TiebreakError
+from tiebreak.results.look_history import looks_at, planned_end
+from tiebreak.results.tally import Tally
+from tiebreak.study.schema import Study
+from tiebreak.text import number_of
+from tiebreak.verdict import ranges
+from tiebreak.verdict.model import ComparisonResult, Look, Stopping
+from tiebreak.verdict.power import quantile
+from tiebreak.verdict.questions import all_questions, sample
+from tiebreak.verdict.sequential import Looks, look_sizes
+from tiebreak.verdict.statistics import ALPHA, Compared, Levels, Sample, least_seeds, look_intervals
+
+FUTILE = 0.1  # a study whose chance to be decided is smaller stops
+STUDIES = 4_000  # simulated for that chance
+
+
+def batch_sizes(study: Study, comparisons: int) -> tuple[int, ...]:
+    """Seeds at each look of a study that takes seeds until it is decided; one line where its cap is too small."""
+    least, cap = least_seeds(comparisons), study.most_seeds
+    if study.until_decided is not None and study.until_decided.max_seeds < least:
+        raise TiebreakError(
+            f"max_seeds = {study.until_decided.max_seeds}: at least {least} seeds are needed to decide "
+            f"{number_of(comparisons, 'comparison')}; give --max-seeds {least} or more"
+        )
+    return look_sizes(least, cap)
+
+
+def looks_of(tally: Tally, least: int) -> Looks | None:
+    """The looks at the study so far, this one last. None with a single seed, which nothing can be said about."""
+    study = tally.study
+    if study.seeds < 2:
+        return None
+    earlier = [look for look in looks_at(study, tally.plan, tally.records.looks) if look.seeds >= least]
+    before = sorted({look.seeds for look in earlier if look.seeds < study.seeds})
+    return Looks((*before, study.seeds), planned_end(study, earlier))
+
+
+def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
+    """Each tested difference of the study at the looks before this one, on the seeds and the settings of that look."""
+    paths: list[list[Look]] = [[] for _ in all_questions(tally)]
+    for k, seeds in enumerate(looks.seeds[:-1] if looks else ()):
+        assert looks is not None
+        then, at = Looks(looks.seeds[: k + 1], looks.end), _first_seeds(tally, seeds)
+        asked = all_questions(at)
+        samples = [sample(at, question) for question in asked]
+        level = Levels.of(ALPHA, len(samples), then).apart
+        found = zip(paths, asked, samples, look_intervals(samples, then), strict=True)
+        for path, question, each, (difference, (low, high)) in found:
+            within = question.range(tally.study.task)
+            ends = {"low": ranges.cut(low, within), "high": ranges.cut(high, within)}
+            path.append(Look(seeds=np.size(each.a), difference=difference, level=level, **ends))
+    return [tuple(path) for path in paths]
+
+
+def look_now(compared: Sequence[Compared], looks: Looks | None) -> list[tuple[Look, ...]]:
+    """The same for this look; empty with a single seed."""
+    if looks is None:
+        return [() for _ in compared]
+    level = Levels.of(ALPHA, len(compared), looks).apart
+    return [
+        (Look(seeds=item.seeds, difference=item.difference, low=item.low, high=item.high, level=level),)
+        for item in compared
+    ]
+
+
+def _first_seeds(tally: Tally, seeds: int) -> Tally:
+    return Tally(tally.study.model_copy(update={"seeds": seeds}), tally.plan, tally.records)
+
+
+def stopping_of(
+    tally: Tally, looks: Looks | None, comparisons: Sequence[ComparisonResult], *, complete: bool
+) -> Stopping | None:
+    """Whether a study that takes seeds until it is decided has come to its end, and why."""
+    rule = tally.study.until_decided
+    if rule is None or looks is None:
+        return None
+    wanted = [index for index, item in enumerate(comparisons) if item.primary or rule.comparisons == "all"]
+    undecided = [index for index in wanted if comparisons[index].verdict == "undecided"]
+    further = look_sizes(looks.seeds[-1], rule.max_seeds)[1:] if looks.seeds[-1] < rule.max_seeds else ()
+    chance: float | None = None
+    reason: Literal["decided", "most seeds", "futile", "goes on", "not final"] = "goes on"
+    if undecided and further:
+        asked = all_questions(tally)
+        samples = {index: sample(tally, asked[index]) for index in undecided}
+        margins = {index: comparisons[index].margin for index in undecided}
+        chance = min(
+            chance_to_decide(samples[index], margins[index], looks, further, len(comparisons)) for index in undecided
+        )
+    if not complete:
+        reason = "not final"
+    elif not undecided:
+        reason = "decided"
+    elif not further:
+        reason = "most seeds"
+    elif chance is not None and chance < FUTILE:
+        reason = "futile"
+    following = {"goes on": further[0] if further else None, "not final": looks.seeds[-1]}.get(reason)
+    done = looks.seeds if complete else looks.seeds[:-1]
+    return Stopping(
+        max_seeds=rule.max_seeds,
+        comparisons=rule.comparisons,
+        looks=done,
+        next=following,
+        reason=reason,
+        chance=chance,
+    )
+
+
+def chance_to_decide(scores: Sample, margin: float, looks: Looks, further: Sequence[int], comparisons: int) -> float:
+    """The chance that one of the further looks decides, given the differences so far: a predictive probability.
+
+    The true difference and spread are drawn from what the seeds so far say of them (a flat prior), then the seeds to
+    come from those; 4,000 times, from a fixed stream. 1 where too few seeds are there to say.
+    """
+    differences = np.asarray(scores.a, dtype=np.float64) - np.asarray(scores.b, dtype=np.float64)
+    n = len(differences)
+    if n < 2 or (spread := float(differences.std(ddof=1))) == 0:
+        return 1.0
+    stream = np.random.default_rng(0)
+    sd = spread * np.sqrt((n - 1) / stream.chisquare(n - 1, STUDIES))
+    truth = float(differences.mean()) + sd * stream.standard_normal(STUDIES) / math.sqrt(n)
+    mean, squares = np.full(STUDIES, differences.mean()), np.full(STUDIES, spread**2 * (n - 1))
+    decided = np.zeros(STUDIES, dtype=bool)
+    for seeds in further:
+        looks = looks.after(seeds)
+        new = seeds - looks.seeds[-2]
+        block = truth + sd * stream.standard_normal(STUDIES) / math.sqrt(new)
+        inside = sd**2 * stream.chisquare(new - 1, STUDIES) if new > 1 else 0.0
+        squares = squares + inside + (block - mean) ** 2 * n * new / (n + new)
+        mean, n = (n * mean + new * block) / (n + new), n + new
+        error = np.sqrt(squares / (n - 1) / n)
+        apart, alike = looks.level(ALPHA / comparisons), looks.level(2 * ALPHA)
+        decided |= np.abs(mean) > -quantile(n, apart / 2) * error
+        decided |= np.abs(mean) - quantile(n, alike / 2) * error < margin
+    return float(decided.mean())

@@ -1,0 +1,75 @@
+"""Which verdicts count as looks, and that a folder of an older version has had one."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support import hand_made
+from tiebreak.errors import TiebreakError
+from tiebreak.results.look_history import looks_at, planned_end, record_look
+from tiebreak.results.migration import APPLICATION
+from tiebreak.results.record import LookRecord, RunRecord
+from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.study.schema import Study
+
+
+def end_runs(store: Store, study: Study, count: int | None = None) -> None:
+    with store.transaction():
+        for run in list(hand_made.plan(study).runs.values())[:count]:
+            store.add_run(RunRecord(identity=run.identity, trajectory=run.trajectory, status="failed", epoch=1))
+
+
+def test_a_look_is_a_verdict_on_all_runs(tmp_path: Path) -> None:
+    study = hand_made.study(seeds=6)
+    plan = hand_made.plan(study)
+    with closing(Store.create(tmp_path)) as store:
+        end_runs(store, study, count=20)
+        record_look(store, study, plan, 6)
+        assert store.looks() == ()  # not final
+        end_runs(store, study)
+        record_look(store, study, plan, 7)
+        assert store.looks() == ()  # six seeds cannot decide
+        record_look(store, study, plan, 6)
+        record_look(store, study, plan, 6)
+        assert [(look.seeds, look.end) for look in store.looks()] == [(6, 6)]
+        more = hand_made.study(seeds=9)
+        end_runs(store, more)
+        record_look(store, more, hand_made.plan(more), 6)
+        assert [(look.seeds, look.end) for look in store.records().looks] == [(6, 6), (9, 6)]
+        assert store.damage() == []
+
+
+def test_a_study_that_shares_a_run_goes_on_with_the_looks() -> None:
+    study = hand_made.study(seeds=6)
+    first = hand_made.plan(study).arms[0].run({"lr": 0.1}, 0)
+    look = LookRecord(runs=(first, "gone"), seeds=6, end=6)
+    wider = hand_made.study(seeds=9, grid={"lr": [0.1, 0.01, 0.001]})
+    assert looks_at(wider, hand_made.plan(wider), [look]) == (look,)
+    longer = hand_made.study(seeds=9, epochs=5, grid={"lr": [0.3]})
+    assert looks_at(longer, hand_made.plan(longer), [look]) == ()
+    assert (planned_end(wider, [look]), planned_end(wider, [])) == (6, 9)
+    assert planned_end(hand_made.study(seeds=6, until_decided={"max_seeds": 40}), []) == 40
+
+
+def test_a_store_of_schema_2_is_read_and_gets_the_table(tmp_path: Path) -> None:
+    Store.create(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
+        connection.execute("DROP TABLE looks")
+        connection.execute("PRAGMA user_version=2")
+        connection.execute(f"PRAGMA application_id={APPLICATION + 2}")
+    with closing(Store.open(tmp_path)) as store:
+        assert (store.looks(), store.records().looks, store.damage()) == ((), (), [])
+    with closing(Store.create(tmp_path)) as store:
+        assert store.schema == 3
+        assert store.looks() == ()
+
+
+def test_a_row_that_is_no_look_is_refused(tmp_path: Path) -> None:
+    with closing(Store.create(tmp_path)) as store, store.transaction():
+        store.add_look(LookRecord(runs=("run",), seeds=6, end=0))
+    with closing(Store.open(tmp_path)) as store, pytest.raises(TiebreakError, match=r"table looks.*end"):
+        store.looks()

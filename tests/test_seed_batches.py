@@ -1,0 +1,69 @@
+"""A study that takes seeds until it is decided, trained for real on the karate club: stopped, killed, continued."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.damage import graph_study
+from support.small_study import loop_machine
+from tiebreak import api
+from tiebreak.drive.messages import EpochDone, Message, Note, TrainingStarted
+from tiebreak.errors import TiebreakError
+from tiebreak.outcome import count_look
+from tiebreak.study.schema import Study
+
+CAP = 9
+
+
+@pytest.fixture(name="study")
+def _study(tmp_path: Path) -> Study:
+    return graph_study(tmp_path / "designs.py", margin=0.0001).growing(until_decided=True, max_seeds=CAP)
+
+
+def seeds_of(folder: Path) -> list[tuple[int, int]]:
+    return [(look.seeds, look.end) for look in api.open_result(folder).records.looks]
+
+
+@pytest.mark.usefixtures("here")
+def test_killed_in_the_second_batch_it_continues_with_the_same_looks(study: Study, tmp_path: Path) -> None:
+    starts = 0
+
+    def kill_in_batch_two(message: Message) -> None:
+        nonlocal starts
+        starts += isinstance(message, TrainingStarted)
+        if starts == 2 and isinstance(message, EpochDone):
+            raise KeyboardInterrupt
+
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    with pytest.raises(KeyboardInterrupt):
+        api.run(study, out, machine=loop_machine(), listen=kill_in_batch_two)
+    assert seeds_of(out) == [(6, CAP)]
+    assert "Not final" in api.open_result(out).verdict.answer
+    heard: list[Message] = []
+    continued = api.run(study, out, machine=loop_machine(), listen=heard.append).verdict
+    assert (
+        sum(isinstance(message, TrainingStarted) and bool(message.runs) for message in heard) == 1
+    )  # what was left of the second batch
+    assert any(isinstance(message, Note) and "look at 9" in message.text for message in heard)
+    assert seeds_of(out) == [(6, CAP), (9, CAP)]
+    never_killed = api.run(study, whole, machine=loop_machine(), listen=heard.append).verdict
+    assert (continued.comparisons, continued.stopping) == (never_killed.comparisons, never_killed.stopping)
+
+    (out / "verdict.json").unlink()  # it takes no look with it
+    extended = api.run(study.changed(seeds=12), out, machine=loop_machine(), listen=heard.append).verdict
+    assert seeds_of(out) == [(6, CAP), (9, CAP), (12, CAP)]
+    assert [look.seeds for look in extended.primary.path] == [6, 9, 12]
+    count_look(out)  # the same look again
+    assert len(seeds_of(out)) == 3
+    assert api.check(out).problems == []
+
+
+def test_bad_input_is_one_line_before_a_folder_is_made(study: Study, tmp_path: Path) -> None:
+    small = study.growing(until_decided=True, max_seeds=5)
+    with pytest.raises(TiebreakError, match="max_seeds = 5"):
+        api.run(small, tmp_path / "out", machine=loop_machine(), listen=lambda message: None)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(TiebreakError, match="until_decided"):
+        study.changed(seeds=4).growing(until_decided=False, max_seeds=9)

@@ -1,0 +1,118 @@
+"""Looks as the verdict uses them, and why a study that takes seeds until it is decided goes on or stops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support import hand_made
+from tiebreak.errors import TiebreakError
+from tiebreak.results.look_history import looks_at
+from tiebreak.results.record import LookRecord, Records
+from tiebreak.results.tally import Tally
+from tiebreak.verdict.decide import make_verdict
+from tiebreak.verdict.model import Verdict
+from tiebreak.verdict.sequential import Looks
+from tiebreak.verdict.statistics import Sample
+from tiebreak.verdict.stopping import batch_sizes, chance_to_decide, looks_of
+
+NOISE = np.random.default_rng(5).standard_normal(60)
+
+
+def finished(
+    seeds: int,
+    lead: float,
+    spread: float,
+    looks: Sequence[int] = (),
+    end: int = 60,
+    ended: int | None = None,
+    **more: Any,
+) -> Tally:
+    """A study whose differences have this mean and spread; `looks`: at so many seeds, stored."""
+    study = hand_made.study(seeds=seeds, grid={"lr": [0.1]}, margin=0.01, **more)
+    book = hand_made.Book(hand_made.plan(study))
+    for seed in range(seeds if ended is None else ended):
+        for arm, plus in (("pool", lead + spread * float(NOISE[seed])), ("strided", 0.0)):
+            book.done(arm, {"lr": 0.1}, seed, val=0.5, test=0.5 + plus, losses=[1.0, 1.0])
+    first = tuple(sorted(arm.run({"lr": 0.1}, 0) for arm in book.plan.arms))
+    stored = tuple(LookRecord(runs=first, seeds=each, end=end) for each in looks)
+    return Tally(study, book.plan, Records(epochs=book.epochs, runs=book.runs, finals=book.finals, looks=stored))
+
+
+def verdict(tally: Tally) -> Verdict:
+    return make_verdict(tally.study, tally.plan, tally.records)
+
+
+UNTIL: dict[str, Any] = {"until_decided": {"max_seeds": 20}}
+
+
+def test_a_plain_study_is_one_look_at_its_planned_end() -> None:
+    assert looks_of(finished(10, 0.1, 0.01), 6) == Looks((10,), 10)
+    assert looks_of(finished(1, 0.1, 0.01), 6) is None
+
+
+def test_an_extension_is_a_second_look() -> None:
+    tally = finished(34, 0.005, 0.01, looks=[10], end=10)
+    assert looks_of(tally, 6) == Looks((10, 34), 10)
+    (item,) = verdict(tally).comparisons
+    assert [(look.seeds, look.level < 0.05) for look in item.path] == [(10, True), (34, True)]
+    assert item.path[-1].level == pytest.approx(Looks((10, 34), 10).level(0.05))
+    assert (item.path[-1].low, item.path[-1].high) == (item.low, item.high)
+    alone = verdict(finished(10, 0.005, 0.01)).comparisons[0]
+    assert item.path[0] == alone.path[0]  # what was said then
+
+
+def test_looks_at_other_runs_and_below_the_least_seeds_do_not_count() -> None:
+    tally = finished(10, 0.1, 0.01, looks=[4], end=4)
+    assert looks_of(tally, 6) == Looks((10,), 10)
+    other = LookRecord(runs=("another run",), seeds=6, end=6)
+    assert looks_at(tally.study, tally.plan, [other]) == ()
+
+
+@pytest.mark.parametrize(
+    ("seeds", "lead", "spread", "reason", "following"),
+    [
+        (6, 0.1, 0.01, "decided", None),
+        (6, 0.02, 0.05, "goes on", 9),
+        (20, 0.02, 0.2, "most seeds", None),
+        (14, 0.0, 0.5, "futile", None),
+    ],
+)
+def test_why_a_study_stops(seeds: int, lead: float, spread: float, reason: str, following: int | None) -> None:
+    found = verdict(finished(seeds, lead, spread, looks=[size for size in (6, 9, 14) if size < seeds], end=20, **UNTIL))
+    assert found.stopping is not None
+    assert (found.stopping.reason, found.stopping.next) == (reason, following)
+    assert (found.stopping.chance is not None) == (reason in ("goes on", "futile"))
+    if reason == "futile":
+        assert found.stopping.chance is not None
+        assert f"{100 * found.stopping.chance:.0f} %" in found.answer
+
+
+def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:
+    found = verdict(finished(9, 0.1, 0.01, looks=[6], end=20, ended=7, **UNTIL))
+    assert found.stopping is not None
+    assert (found.stopping.reason, found.stopping.next, found.stopping.looks) == ("not final", 9, (6,))
+    assert "Not final" in found.answer
+
+
+def test_the_chance_to_decide() -> None:
+    looks = Looks((6,), 60)
+
+    def chance(values: Any, margin: float) -> float:
+        return chance_to_decide(Sample(a=np.asarray(values), b=np.zeros(6)), margin, looks, (9, 14, 21, 32, 48, 60), 1)
+
+    near = NOISE[:6] - NOISE[:6].mean()
+    assert chance(near + 2, 0.01) > 0.9
+    assert chance(near, 0.01) < chance(near + 0.5, 0.01) < chance(near + 1, 0.01)
+    assert chance(near, 2.0) > 0.9  # the same within the margin
+    assert chance(np.ones(6), 0.01) == 1.0
+
+
+def test_a_cap_below_the_least_seeds_is_one_line() -> None:
+    study = hand_made.study(until_decided={"max_seeds": 5})
+    with pytest.raises(TiebreakError, match=r"max_seeds = 5.*at least 6"):
+        batch_sizes(study, 1)
+    assert batch_sizes(hand_made.study(until_decided={"max_seeds": 20}), 1) == (6, 9, 14, 20)
