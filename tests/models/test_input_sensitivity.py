@@ -73,4 +73,30 @@ def test_statistics_over_the_batch_are_found_and_batch_normalisation_is_not_amon
         swap_dropout(network)
         swap_batchnorm(network)
         assert mixes_rows(network, shape) is expected
+        assert mixes_rows(network, shape, training=False) is expected
         assert dropout_layers(network) == 1
+    network = Standardised(shape, nn.BatchNorm1d(16, track_running_stats=False))
+    swap_batchnorm(network)
+    assert mixes_rows(network, shape, training=False), "loop and fused evaluate different numbers of examples at a time"
+
+
+class Centred(Constant):
+    """Keeps a running mean over batches, which only evaluation uses."""
+
+    mean: Tensor
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__(shape)
+        self.register_buffer("mean", torch.zeros(()))
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        if self.training:
+            self.mean = 0.9 * self.mean + 0.1 * inputs[0].mean()
+            return super().forward()
+        return super().forward() - self.mean
+
+
+def test_a_running_mean_of_batches_is_a_statistic_over_the_batch() -> None:
+    shape = Images(channels=1, height=4, width=4, classes=3)
+    assert mixes_rows(Centred(shape), shape)
+    assert not mixes_rows(Centred(shape), shape, training=False)

@@ -45,6 +45,6 @@ def unchanged_settings() -> Iterator[None]:
             SETTINGS[name][1](before[name])
     if changed:
         raise TiebreakError(
-            f"changes a global setting (torch.{changed[0]}), and so the numbers of all designs; leave that out, or give"
-            " dtype and device where a tensor is made"
+            f"changes a global setting (torch.{changed[0]}), and so the numbers of all designs; leave that out (for"
+            " TF32: --precision tf32; for a type of numbers: dtype= where a tensor is made)"
         )

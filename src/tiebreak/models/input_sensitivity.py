@@ -43,8 +43,8 @@ def ignores_parameters(network: nn.Module, shape: Shape) -> bool:
     return not output.requires_grad
 
 
-def mixes_rows(network: nn.Module, shape: Shape) -> bool:
-    """Whether the output for one example depends on the others of its batch in training: statistics over the batch.
+def mixes_rows(network: nn.Module, shape: Shape, *, training: bool = True) -> bool:
+    """Whether the output for one example, or a buffer, depends on the others of its batch: statistics over the batch.
 
     Batch normalisation layers are left out: ours do not count the rows that fill up a batch.
     """
@@ -58,17 +58,19 @@ def mixes_rows(network: nn.Module, shape: Shape) -> bool:
         one, other = inputs[0], torch.zeros_like(inputs[0])
     other[0] = one[0]
 
-    def first_row(values: Tensor) -> Tensor:
-        trained = copy.deepcopy(network).train()
+    def first_row(values: Tensor) -> list[Tensor]:
+        trained = copy.deepcopy(network).train(training)
         for layer in trained.modules():
             if isinstance(layer, BatchNorm):
                 layer.eval()
         restart_calls(trained)
         with torch.no_grad():
-            return trained(values, *inputs[1:])[0]  # type: ignore[no-any-return]
+            output = trained(values, *inputs[1:])[0]
+        return [output, *(each.to(output.dtype) for each in trained.buffers())]
 
     try:
-        return not torch.allclose(first_row(one), first_row(other), rtol=1e-4, atol=1e-6)
+        pairs = zip(first_row(one), first_row(other), strict=True)
+        return not all(torch.allclose(each, again, rtol=1e-4, atol=1e-6, equal_nan=True) for each, again in pairs)
     except Exception:  # it may raise anything, in training mode or when it is copied: training will say so
         return False
 

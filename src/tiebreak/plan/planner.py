@@ -178,6 +178,12 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
                 f"design {arm.design!r}: its output depends on none of its parameters, so that there is nothing to"
                 " train; check its forward method"
             )
+        if own and mixes_rows(network, shape, training=False):
+            raise TiebreakError(
+                f"design {arm.design!r}: its output for an example depends on the others of the batch in evaluation"
+                " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
+                " nn.BatchNorm does with track_running_stats=True"
+            )
         return NetworkFacts(
             parameters=measure.parameters(network),
             flops=measure.forward_flops(network, shape),

@@ -1,20 +1,23 @@
 """Whether the user allows a study's program to run: its command is run with all the user's rights.
 
 Nobody can tell from a file who wrote it. So every command counts as a stranger's until the user has allowed it once on
-this machine: by `--allow-program`, or by the answer to a question on the terminal. The digest of the command and its
-folder is then remembered in the user's configuration folder. Results folders hold no such permission.
+this machine: by `--allow-program`, or by the answer to a question on the terminal. The digest of the command, with the
+texts that arms put in (a text may be the program itself), and of its folder is then remembered in the user's
+configuration folder. Results folders hold no such permission.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import digest
-from tiebreak.study.program_rules import program_line
-from tiebreak.study.schema import Study
+from tiebreak.study.command_template import fill, names_in
+from tiebreak.study.program_rules import command_of, program_line
+from tiebreak.study.schema import Arm, Study
 
 ALLOWED_FILE = "allowed-programs"
 
@@ -31,8 +34,18 @@ def require_consent(study: Study, *, allow: bool) -> None:
 
 
 def commands(study: Study) -> list[str]:
-    """The commands of a study, each once, as the user should see them."""
-    return list(dict.fromkeys(program_line(study, arm) for arm in study.arms))
+    """The commands of a study, each once, as the user should see them: with the texts that the arms put in."""
+    return list(dict.fromkeys(_line(study, arm) for arm in study.arms))
+
+
+def _line(study: Study, arm: Arm) -> str:
+    assert study.program is not None
+    command = command_of(study.program, arm)
+    if not command:
+        return program_line(study, arm)
+    texts = {name: value for name, value in arm.with_values.items() if isinstance(value, str)}
+    kept = {name: f"{{{name}}}" for name in names_in(command)}  # numbers, and what each run has of its own
+    return shlex.join(fill(argument, {**kept, **texts}) for argument in command)
 
 
 def is_allowed(study: Study) -> bool:
@@ -50,7 +63,7 @@ def _remember(study: Study) -> None:
 
 def _digest(study: Study) -> str:
     assert study.program is not None
-    return digest([study.program.folder, [program_line(study, arm) for arm in study.arms]])
+    return digest([study.program.folder, [_line(study, arm) for arm in study.arms]])
 
 
 def _path() -> Path:
