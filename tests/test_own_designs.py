@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import py_compile
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -120,3 +123,23 @@ def test_a_network_that_ignores_what_it_gets(
     else:
         warnings = api.prepare(study, tmp_path, tiny_data_dir).warnings
         assert any("net: " in line and "its input" in line for line in warnings)
+
+
+def test_the_text_of_a_design_file_is_run_and_no_compiled_file_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run's identity covers the text; a folder from elsewhere may bring a compiled file that says something else."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    (tmp_path / "other.py").write_text("raise SystemExit('the compiled file was run')\n")
+    texts = {"nets": "import helper\nDESIGNS = {'mine': helper.Mine}\n", "helper": "class Mine: ...\n"}
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        py_compile.compile(
+            str(tmp_path / "other.py"),
+            cfile=importlib.util.cache_from_source(str(path)),
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+    before = sorted(tmp_path.rglob("*"))
+    assert catalog.find_design("mine", str(tmp_path / "nets.py")).name == "mine"
+    assert sorted(tmp_path.rglob("*")) == before

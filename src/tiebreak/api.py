@@ -146,8 +146,8 @@ def check(folder: str | Path) -> Checked:
     stored, found = Verdict.read(folder), open_result(folder).verdict
     if stored != found:
         where = folder / VERDICT_FILE
-        if found.primary.path and not any(item.path for item in stored.comparisons):
-            checked.notes.append(f"{where}: of a version that counted no looks; `tiebreak report` rewrites it")
+        if stored.is_of_earlier_version():
+            checked.notes.append(f"{where}: of an earlier version of Tiebreak; `tiebreak report` rewrites it")
         elif is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
             line = "not of the present records: a study runs here or was stopped"
             checked.notes.append(f"{where}: {line}; `tiebreak run` or `report` rewrites it")

@@ -7,8 +7,9 @@ import sys
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from tiebreak.errors import TiebreakError, is_user_file, nearest
 from tiebreak.models.cnn import CnnKuzushiji, CnnPool, CnnPoolUnpadded, CnnStrided
@@ -89,14 +90,23 @@ def find_design(name: str, designs_from: str | None = None, family: str = "class
     return Design(name=name, family=family, build=build, text_hash=design_file.file_hash(path))
 
 
+class FromSource(SourceFileLoader):
+    """Runs the text of a file, which is what a run's identity covers: compiled files are not read and not written."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        """The code of a module."""
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
 def _load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"tiebreak_designs_{path.stem}", path)
+    name = f"tiebreak_designs_{path.stem}"
+    loader = FromSource(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     try:
         with _importable(path.resolve().parent), unchanged_settings():
-            spec.loader.exec_module(module)
+            loader.exec_module(module)
     except TiebreakError as error:
         raise TiebreakError(f"{path}: {error}") from None
     except Exception as error:
@@ -111,11 +121,21 @@ def _load(path: Path) -> ModuleType:
 def _importable(folder: Path) -> Iterator[None]:
     """Modules beside a design file can be imported by it, after all libraries; another file may have others."""
     before = set(sys.modules)
+
+    def finder(path: str) -> FileFinder:
+        if not Path(path).is_relative_to(folder):
+            raise ImportError(path)
+        return FileFinder(path, (FromSource, SOURCE_SUFFIXES))
+
     sys.path.append(str(folder))
+    sys.path_hooks.insert(0, finder)
     try:
         yield
     finally:
         sys.path.remove(str(folder))
+        sys.path_hooks.remove(finder)
+        for path in [path for path in sys.path_importer_cache if Path(path).is_relative_to(folder)]:
+            del sys.path_importer_cache[path]
         for name in set(sys.modules) - before:
             origin = Path(getattr(sys.modules[name], "__file__", None) or "/")
             if is_user_file(origin, folder):

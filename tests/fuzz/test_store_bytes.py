@@ -22,7 +22,7 @@ from tiebreak.drive.messages import EpochDone, Job, RunEnded
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.results.connection import log_of
 from tiebreak.results.migration import HASHED, SCHEMA_VERSION, row_hash
-from tiebreak.results.record import FileRecord
+from tiebreak.results.record import FileRecord, LookRecord
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.results.write_log import log_problem
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
@@ -60,6 +60,7 @@ def _folder(tmp_path: Path) -> Path:
         store.add_choice(hand_made.CHOICE)
         store.add_checkpoint(hand_made.CHECKPOINT)
         store.set_file(FileRecord(name="plan.json", sha256="ab" * 32))
+        store.add_look(LookRecord(runs=(hand_made.RUN.identity,), seeds=6, end=6))
     shutil.copy(tmp_path / STORE_FILE, tmp_path / "good")
     return tmp_path
 
@@ -70,6 +71,7 @@ def read_store(folder: Path) -> None:
         store.checkpoints()
         store.files()
         store.records()
+        store.looks()
 
 
 VALUES = st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats() | st.text() | st.binary()

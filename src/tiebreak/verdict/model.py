@@ -211,6 +211,10 @@ class Verdict(Strict):
         """The comparison that answers the question."""
         return next(item for item in self.comparisons if item.primary)
 
+    def is_of_earlier_version(self) -> bool:
+        """Whether the file that it was read from lacks a key: a version of Tiebreak without that key wrote it."""
+        return not self.model_fields_set >= type(self).model_fields.keys()
+
     def to_json(self) -> str:
         """The text of `verdict.json`; numbers that do not exist are null."""
         return self.model_dump_json(indent=2) + "\n"
