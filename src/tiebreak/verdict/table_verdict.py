@@ -72,8 +72,10 @@ def _warnings(flags: Sequence[tuple[ComparisonResult, tuple[str, ...]]]) -> list
     for item, own in flags:
         for flag in own:
             names.setdefault(flag, []).append(item.name)
+    fewer = "; ask fewer questions: --baseline ARM compares all arms with one, --pairs names them"
     return [
         f"{listed(some) if len(some) <= MOST_NAMED else number_of(len(some), 'comparison')}: {flag}"
+        f"{fewer if 'seeds are fewer than' in flag and len(flags) > 1 else ''}"
         for flag, some in names.items()
     ]
 
