@@ -116,7 +116,7 @@ def commands(folder: Path) -> Iterator[list[str]]:
             yield [command, str(folder / name)]
     yield ["plan", str(folder / "arms.toml")]
     yield ["compare", str(folder / "arms300.csv"), "--json", "--all-pairs"]
-    yield ["compare", str(folder / "arms300.csv"), "--json", "--against", "arm0"]
+    yield ["compare", str(folder / "arms300.csv"), "--json", "--baseline", "arm0"]
     yield ["compare", str(folder / "rows1000000.csv")]
 
 

@@ -1,4 +1,4 @@
-"""Many curves with bands: one small panel for each arm, the other arms as thin grey lines behind it.
+"""Many curves with bands: one small panel for each arm, the other arms (if few) as thin grey lines behind it.
 
 A few curves share one panel. More than `MOST_TOGETHER` bands hide each other.
 """
@@ -20,6 +20,7 @@ COLUMNS = 2
 WIDTH, PANEL_HEIGHT = 358, 104  # px
 LEFT, RIGHT, TITLE, BOTTOM, GAP = 44, 8, 20, 40, 14  # px
 MOST_MARKED = 30  # points of a line
+MOST_BEHIND = 16  # arms whose curves stand behind each panel: more are a grey surface, and slow to draw
 
 
 class Line(Protocol):
@@ -66,7 +67,7 @@ def small_multiples(
             low = height - 18 - (row + 1) * (PANEL_HEIGHT + TITLE)
             box = (LEFT + column * (each + GAP), low, each, PANEL_HEIGHT)
             axes = figure.add_axes((box[0] / WIDTH, box[1] / height, box[2] / WIDTH, box[3] / height))
-            for other in lines:
+            for other in lines if len(lines) <= MOST_BEHIND else ():
                 if other is not line:
                     axes.plot([p.x for p in other.points], [p.mean for p in other.points], color=MUTED, alpha=0.45,
                               linewidth=0.8)  # fmt: skip
