@@ -19,7 +19,16 @@ from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.cost_words import cost_sentence
 from tiebreak.verdict.grid_edges import edges
-from tiebreak.verdict.model import ArmResult, ClaimResult, ComparisonResult, Look, Metric, ReportedResult, Verdict
+from tiebreak.verdict.model import (
+    ArmResult,
+    ClaimResult,
+    ComparisonResult,
+    Look,
+    Metric,
+    ReportedResult,
+    Verdict,
+    measured,
+)
 from tiebreak.verdict.percentile import percentile
 from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.questions import Question, all_questions, questions, sample
@@ -38,7 +47,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     looks = looks_of(tally, least)
     compared = statistics.compare([sample(tally, question) for question in asked], margin=study.margin, looks=looks)
     task = study.task
-    possible = [_possible(result, question.range(task)) for question, result in zip(asked, compared, strict=True)]
+    possible = [ranges.possible(result, question.range(task)) for question, result in zip(asked, compared, strict=True)]
     now = look_now(possible, looks)
     comparisons = tuple(
         _comparison(tally, question, result, least, (*before, *last))
@@ -104,11 +113,6 @@ def _damage(records: Records) -> list[str]:
     ]
 
 
-def _possible(result: statistics.Compared, within: ranges.Range) -> statistics.Compared:
-    """The interval, cut to the values that the difference can take."""
-    return replace(result, low=ranges.cut(result.low, within), high=ranges.cut(result.high, within))
-
-
 def _comparison(
     tally: Tally, question: Question, result: statistics.Compared, least: int, path: tuple[Look, ...]
 ) -> ComparisonResult:
@@ -127,16 +131,7 @@ def _comparison(
         sides=question.sides,
         metric=question.metric,
         margin=margin,
-        difference=result.difference,
-        low=result.low,
-        high=result.high,
-        p=result.p,
-        p_adjusted=result.p_adjusted,
-        p_sign_flip=result.p_sign_flip,
-        p_a_better=result.p_a_better,
-        verdict=result.verdict,
-        seeds=result.seeds,
-        seeds_needed=None if _is_lost(tally, question) else result.seeds_needed,
+        **measured(replace(result, seeds_needed=None) if _is_lost(tally, question) else result),
         examples_low=low,
         examples_high=high,
         crossed_low=crossed[0],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError
 
@@ -12,6 +12,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Difference
 from tiebreak.study import parsing
 from tiebreak.study.schema import Strict
+from tiebreak.verdict.compared import Compared
 
 VERDICT_FILE = "verdict.json"
 Outcome = Literal["a", "b", "same", "undecided"]
@@ -142,6 +143,15 @@ class ComparisonResult(Strict):
             return self.a, self.b
         a, b, c, d = (side.arm for side in self.sides)
         return f"{a} − {b}", f"{c} − {d}"
+
+
+MEASURED = ("difference", "low", "high", "p", "p_adjusted", "p_sign_flip", "p_permutation", "p_a_better", "verdict",
+            "seeds", "seeds_needed", "test", "runs")  # fmt: skip
+
+
+def measured(result: Compared) -> dict[str, Any]:
+    """What a `ComparisonResult` takes over from the test, whatever was compared."""
+    return {name: getattr(result, name) for name in MEASURED}
 
 
 class ReportedResult(Strict):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+
+from tiebreak.verdict.compared import Compared
 
 PROGRAM = "program"  # the task of a user's own program
 
@@ -41,3 +44,8 @@ def of_difference(plus: Iterable[Range], minus: Iterable[Range]) -> Range:
 def cut(end: float | None, within: Range) -> float | None:
     """An end of an interval, moved into the range."""
     return None if end is None else min(max(end, within[0]), within[1])
+
+
+def possible(result: Compared, within: Range) -> Compared:
+    """A comparison whose interval is cut to the values that the difference can take."""
+    return replace(result, low=cut(result.low, within), high=cut(result.high, within))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges, sentences, statistics
-from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, Side, Verdict
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, Side, Verdict, measured
 from tiebreak.verdict.scores import Pairing, Pairs, Scores, common_arms, compare_each_set, compare_sets
 from tiebreak.verdict.statistics import Compared, Goal
 
@@ -126,22 +126,10 @@ def _comparison(
         sides=tuple(Side(arm=arm, setting={}, metric=asked.metric) for arm in arms),
         metric=asked.metric,
         margin=asked.margin,
-        difference=result.difference,
-        low=ranges.cut(result.low, within),
-        high=ranges.cut(result.high, within),
-        p=result.p,
-        p_adjusted=result.p_adjusted,
-        p_sign_flip=result.p_sign_flip,
-        p_permutation=result.p_permutation,
-        p_a_better=result.p_a_better,
-        verdict=result.verdict,
-        seeds=result.seeds,
-        seeds_needed=result.seeds_needed,
+        **measured(ranges.possible(result, within)),
         examples_low=None,
         examples_high=None,
         sentence="",
-        test=result.test,
-        runs=result.runs,
     )
     least = 0 if result.test == "welch" else statistics.least_seeds(many)
     return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
