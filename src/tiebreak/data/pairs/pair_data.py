@@ -43,6 +43,7 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
     "number-words": ("English", "Spanish"),
 }
 SHORT = 20  # both sentences of a pair of tatoeba-full have fewer characters
+PUBLISHED_COLUMNS = 3  # of Tatoeba: a number or the source of the sentences follows the pair
 SUFFIXES = (".tsv", ".txt")
 OWN = "your own pairs are a path with a slash to a .tsv or .txt file or to a folder, such as ./pairs.tsv"
 RANDOM = "80/10/10 at random, the same for everyone"
@@ -103,12 +104,14 @@ def load(name: str, data_dir: Path | None = None) -> PairData:
     rule, notes = "as published", list[str]()
     if name == "tatoeba-full":
         (path,) = paths.values()
-        pairs = _swapped(_read(path, normalise, notes))
+        pairs = _swapped(_read(path, normalise, notes, PUBLISHED_COLUMNS))
         short = [pair for pair in pairs if max(map(len, pair)) < SHORT]
         _note(notes, len(pairs) - len(short), "pair", f"dropped: a sentence of {SHORT} characters or more")
         splits, rule = _split(path, short, stream(0, "split", name), notes), RANDOM
     else:
-        splits = {split: _swapped(_read(paths[f"{split}-eng-spa.txt"], str, notes)) for split in SPLITS}
+        splits = {
+            split: _swapped(_read(paths[f"{split}-eng-spa.txt"], str, notes, PUBLISHED_COLUMNS)) for split in SPLITS
+        }
     official = all(file.official for file in files.values())
     return _pair_data(source, splits, joint_checksum(files), official, rule, notes)
 
@@ -155,9 +158,9 @@ def _own_checksum(path: Path) -> str:
     return joint_checksum({file.name: Checked(path=file, sha256=file_checksum(file), official=False) for file in files})
 
 
-def _read(path: Path, form: Callable[[str], str], notes: list[str]) -> list[Pair]:
+def _read(path: Path, form: Callable[[str], str], notes: list[str], columns: int = 2) -> list[Pair]:
     """The pairs of a file in the given form, without those that have an empty side."""
-    lines = read_pairs(path)
+    lines = read_pairs(path, columns=columns)
     pairs = [(form(first), form(second)) for first, second in lines.pairs]
     kept = [pair for pair in pairs if pair[0].strip() and pair[1].strip()]
     where = printable(path.name)

@@ -29,8 +29,8 @@ class PairLines:
     longer: int = 0
 
 
-def read_pairs(path: Path, limit: int = LIMIT_BYTES) -> PairLines:
-    """The pairs of a file, as they are written there."""
+def read_pairs(path: Path, limit: int = LIMIT_BYTES, columns: int = 2) -> PairLines:
+    """The pairs of a file, as they are written there. Lines with more than `columns` columns are counted as longer."""
     where = printable(path)
     pairs, blank, longer = [], 0, 0
     for number, line in enumerate(read_text(path, limit).removesuffix("\n").split("\n"), start=1):
@@ -41,11 +41,11 @@ def read_pairs(path: Path, limit: int = LIMIT_BYTES) -> PairLines:
         if not line.strip():
             blank += 1
             continue
-        columns = line.split("\t", 2)
-        if len(columns) < 2:
+        parts = line.split("\t", columns)
+        if len(parts) < 2:
             raise TiebreakError(f"{where}: line {number}: no tab in this line; {FORM}")
-        pairs.append((columns[0], columns[1]))
-        longer += len(columns) > 2
+        pairs.append((parts[0], parts[1]))
+        longer += len(parts) > columns
         if len(pairs) > LIMIT_PAIRS:
             raise TiebreakError(f"{where}: more than {LIMIT_PAIRS:,} pairs; use a part of it")
     if not pairs:
