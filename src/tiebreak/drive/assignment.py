@@ -11,6 +11,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord
 
 MOST_DEATHS = 3  # of workers with one job: then its runs fail
+NOT_NEEDED = {"exhibits": "no exhibits", "time": "not timed in turns"}  # work whose failure fails no run
 KEPT = 2  # checkpoints of a run, as the recorder keeps them
 
 
@@ -59,8 +60,9 @@ class Assignment:
             others = f" and {len(left) - 1} more" if len(left) > 1 else ""
             again = f"trying again from the last checkpoint (attempt {self._deaths + 1} of {MOST_DEATHS})"
             yield Note(text=f"{first.label}{others}: the worker process {description}; {again}")
-        elif self.job.work == "exhibits":
-            yield Note(text=f"{first.label}: no exhibits: the worker process {description}, {MOST_DEATHS} times")
+        elif self.job.work in NOT_NEEDED:
+            lacking = NOT_NEEDED[self.job.work]
+            yield Note(text=f"{first.label}: {lacking}: the worker process {description}, {MOST_DEATHS} times")
         else:
             for run, states in left:
                 reached = self._epochs.get(run.trajectory, states[0].epoch if states else 0)
