@@ -70,6 +70,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "study_result",
         "cli.progress",
     ),
+    "watch": ("study", "plan.runs", "results", "verdict", "report"),
     "own_functions": ("api", "study", "plan.runs", "program", "drive", "cli.progress", "report"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
@@ -89,6 +90,7 @@ WITHOUT_TORCH = (
     "cli.results_commands",
     "cli.study_commands",
     "cli.theory_commands",
+    "cli.watch_command",
     "data.images.image_data",
     "drive.messages",
     "drive.runner",

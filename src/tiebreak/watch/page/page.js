@@ -1,0 +1,1 @@
+// The page: asks for the snapshot and shows it.
