@@ -22,7 +22,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(BASE, ()),
     "study": (),
     "verdict.statistics": (),
-    "verdict.ranges": (),
     "plan.runs": ("study", "data.speech.front_end"),
     "plan": ("study", "catalog", "cost", "data", "models", "verdict.statistics"),
     "data": (),
@@ -70,6 +69,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "study_result",
         "cli.progress",
     ),
+    "watch": ("study", "plan.runs", "results", "verdict", "report"),
     "own_functions": ("api", "study", "plan.runs", "program", "drive", "cli.progress", "report"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
@@ -89,6 +89,7 @@ WITHOUT_TORCH = (
     "cli.results_commands",
     "cli.study_commands",
     "cli.theory_commands",
+    "cli.watch_command",
     "data.images.image_data",
     "drive.messages",
     "drive.runner",

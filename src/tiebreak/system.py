@@ -108,18 +108,18 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def open_in_browser(page: Path) -> None:
-    """Show a page in the user's browser; where there is none, such as on a server, print its path."""
+def open_in_browser(page: Path | str) -> None:
+    """Show a file or an address in the user's browser; where there is none, such as on a server, print its path."""
     import webbrowser
 
     # without a screen, a text browser would take over the terminal
     screen = not sys.platform.startswith("linux") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     try:
-        opened = screen and webbrowser.open(page.resolve().as_uri())
+        opened = screen and webbrowser.open(page.resolve().as_uri() if isinstance(page, Path) else page)
     except webbrowser.Error:
         opened = False
     if not opened:
-        print(printable(page.resolve()))
+        print(printable(page.resolve() if isinstance(page, Path) else page))
 
 
 def in_notebook() -> bool:
