@@ -52,7 +52,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "program.function_call": (),
     "program.supervisor": (),
     "program": ("study", "plan", "results", "data.npz", "drive"),
-    "cli.progress": ("drive.messages", "results", "report"),
+    "cli.progress": ("drive.messages", "results", "report", "watch"),
     "outcome": ("study", "plan", "results", "verdict", "report", "study_result"),
     "seed_batches": ("outcome", "study", "plan", "drive", "results", "verdict"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),

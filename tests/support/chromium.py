@@ -108,7 +108,7 @@ class Browser:
     def wait(self, expression: str) -> Any:
         """Wait until the expression is true in the page."""
         last = time.monotonic() + PATIENCE
-        while not (found := self.value(expression)):
+        while not (found := self.value(f"document.body && ({expression})")):
             assert time.monotonic() < last, f"never true: {expression}\n{self.text()}"
             time.sleep(0.05)
         return found

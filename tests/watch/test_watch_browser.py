@@ -12,8 +12,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+import uvicorn
 
-from support import watched
+from support import hand_made, watched
 from support.chromium import CHROMIUM, Browser, browser
 from tiebreak.results.live_progress import LiveProgress, MachineLoad, write_live
 from tiebreak.results.store import Store
@@ -67,8 +68,10 @@ PALE = """(() => {
 
 @contextmanager
 def served(*places: Path, port: int = 0) -> Iterator[str]:
-    """The real server in a thread of this process; its address."""
-    hub, servers = Hub(places), []
+    """The real server in a thread of this process; its address. A folder that is empty is a study to come."""
+    empty = [place for place in places if not any(place.iterdir())]
+    hub = Hub([place for place in places if place not in empty], studies=empty)
+    servers: list[uvicorn.Server] = []
     with open_port("127.0.0.1", port) as listening:
         port = listening.getsockname()[1]
         work = threading.Thread(target=serve, args=(hub, Access(), listening, servers.append))
@@ -184,13 +187,14 @@ def test_an_update_keeps_focus_scroll_and_selection(tmp_path: Path, page: Browse
         page.value("document.querySelectorAll('.legend button')[1].click()")
         page.value("document.querySelectorAll('.legend button')[1].focus(); scrollTo(0, 500)")
         page.value("getSelection().selectAllChildren(document.querySelector('h1'))")
-        before, curves = page.text(), page.value("document.querySelector('.curve').getAttribute('d')")
+        share, before = page.value("document.querySelector('.facts').textContent.split(' ')[0]"), page.text()
+        curves = page.value("document.querySelector('.curve').getAttribute('d')")
         kept = "[document.activeElement.textContent, document.activeElement.ariaPressed, scrollY, getSelection() + '']"
         state = page.value(kept)
         assert state == ["strided", "true", 500, THREE["question"]]
-        plan = watched.hand_made.plan(load_study(folder))
+        plan = hand_made.plan(load_study(folder))
         watched.end_runs(folder, [run for run in plan.runs.values() if run.seed == 6])
-        page.wait("document.querySelector('.bars').innerText.includes('7 of')")
+        page.wait(f"!document.querySelector('.facts').textContent.startsWith({share!r})")
         page.wait(f"document.querySelector('.curve').getAttribute('d') !== {curves!r}")
         assert page.text() != before
         assert page.value(kept) == state
@@ -199,7 +203,7 @@ def test_an_update_keeps_focus_scroll_and_selection(tmp_path: Path, page: Browse
 
 def test_texts_of_a_stranger_stay_texts(tmp_path: Path, page: Browser) -> None:
     folder = tmp_path / "<img src=x onerror=console.log(1)>"
-    pairs = [{"a": "pool", "b": "strided", "name": ATTACK[:60]}, {"a": "unpadded", "b": "strided"}]
+    pairs = [{"a": "pool", "b": "strided", "name": ATTACK, "primary": True}, {"a": "unpadded", "b": "strided"}]
     plan = watched.make_folder(folder, ended=3, seeds=4, **(THREE | {"question": ATTACK, "comparisons": pairs}))
     watched.end_runs(folder, [run for run in plan.runs.values() if run.seed == 3][:1], "failed", ATTACK)
     other = tmp_path / ("long" * 40)

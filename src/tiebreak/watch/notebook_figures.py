@@ -128,8 +128,10 @@ def _sheet(xs: Iterable[float], limits: tuple[float, float], name: str, label: s
 def ticks(low: float, high: float, most: int, *, whole: bool = False) -> list[tuple[float, str]]:
     """Round numbers between two ends, about `most` of them, and how they are written.
 
-    >>> ticks(0.0, 0.05, 5), ticks(2, 9, 4, whole=True)
-    ([(0.0, '0.00'), (0.01, '0.01'), (0.02, '0.02'), (0.03, '0.03'), (0.04, '0.04'), (0.05, '0.05')], [(2, '2'), (4, '4'), (6, '6'), (8, '8')])
+    >>> ticks(0.0, 0.04, 3)
+    [(0.0, '0.00'), (0.02, '0.02'), (0.04, '0.04')]
+    >>> ticks(2, 9, 4, whole=True)
+    [(2, '2'), (4, '4'), (6, '6'), (8, '8')]
     """
     rough = (high - low) / most or 1.0
     power: float = 10.0 ** math.floor(math.log10(rough))

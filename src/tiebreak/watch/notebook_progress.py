@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,7 +42,7 @@ class NotebookProgress:
         self._output: Any = None  # IPython's handle: one output for all batches of seeds
 
     def __enter__(self) -> Self:
-        """Training begins: an output for it."""
+        """Training begins."""
         self._time, self._next = TimeLeft(self._clock), 0.0
         return self
 
@@ -64,13 +65,12 @@ class NotebookProgress:
         self._console.print(Text(printable(text)))
 
     def _update(self) -> None:
-        from IPython.display import HTML, display
-
+        notebook: Any = import_module("IPython.display")  # without types
         assert self._state is not None
-        self._folder.refresh()  # reads seldom enough by itself
-        content = HTML(live_html(self._state, self._time.words(self._state), self._folder.snapshot))
+        self._folder.refresh()  # reads seldom enough by itself; through SQLite only, as this process also writes there
+        content = notebook.HTML(live_html(self._state, self._time.words(self._state), self._folder.snapshot))
         if self._output is None:
-            self._output = display(content, display_id=True)
+            self._output = notebook.display(content, display_id=True)
         else:
             self._output.update(content)
         self._next = self._clock() + PAUSE
@@ -88,9 +88,9 @@ def live_html(state: TrainingState, left: str, snapshot: Mapping[str, Any]) -> s
 
 
 def _caution(snapshot: Mapping[str, Any]) -> str:
-    if snapshot["until_decided"]:
-        return "Not final: seeds are added until it is decided."
-    return "Not final: looking early is free only with until_decided=True."
+    """Why this is not the last word; the verdict's own sentence says how many seeds are missing."""
+    free = snapshot["final"] or snapshot["until_decided"]
+    return "" if free else "Looking early is free only with until_decided=True."
 
 
 def _figures(snapshot: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

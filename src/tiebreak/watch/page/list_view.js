@@ -15,7 +15,8 @@ export class ListView {
     ];
   }
 
-  update({ studies }) {
+  update({ studies, single }) {
+    if (single) location.reload(); // the folder that was asked for has become a study: the first page is its page
     const running = studies.filter((study) => study.state === "running").length;
     const words = studies.length ? `${numberOf(studies.length, "folder")}, ${running || "none"} running` : "No results folder is here yet.";
     setText(this.summary, words);
