@@ -105,13 +105,12 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def wait(self, expression: str) -> Any:
+    def wait(self, expression: str) -> None:
         """Wait until the expression is true in the page."""
         last = time.monotonic() + PATIENCE
-        while not (found := self.value(f"document.body && ({expression})")):
+        while not self.value(f"Boolean(document.body && ({expression}))"):
             assert time.monotonic() < last, f"never true: {expression}\n{self.text()}"
             time.sleep(0.05)
-        return found
 
     def text(self) -> str:
         """The text that a reader sees."""

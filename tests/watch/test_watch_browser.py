@@ -91,6 +91,8 @@ def open_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(open_browser: Browser) -> Browser:
+    open_browser.go("about:blank")  # the page of another test may still look for its server
+    open_browser.wait("location.href === 'about:blank'")
     open_browser.size(1280)
     open_browser.complaints.clear()
     return open_browser
@@ -112,6 +114,13 @@ def running(folder: Path, **changes: object) -> None:
     )
     live = LiveProgress.here(folder)
     write_live(folder, live.model_copy(update={"seconds_left": 140.0, "rate": 5234.0, "machines": nodes}))
+
+
+def turn_away(page: Browser, *, hidden: bool) -> None:
+    """The reader looks elsewhere, or comes back a minute later."""
+    page.value(f"Object.defineProperty(document, 'hidden', {{ value: {str(hidden).lower()}, configurable: true }})")
+    page.value("document.dispatchEvent(new Event('visibilitychange'))")
+    page.value("Date.now = ((now) => () => now() + 60_000)(Date.now.bind(Date))")
 
 
 def show_study(page: Browser, address: str, folder: Path) -> None:
@@ -193,7 +202,9 @@ def test_an_update_keeps_focus_scroll_and_selection(tmp_path: Path, page: Browse
         state = page.value(kept)
         assert state == ["strided", "true", 500, THREE["question"]]
         plan = hand_made.plan(load_study(folder))
+        turn_away(page, hidden=True)
         watched.end_runs(folder, [run for run in plan.runs.values() if run.seed == 6])
+        turn_away(page, hidden=False)
         page.wait(f"!document.querySelector('.facts').textContent.startsWith({share!r})")
         page.wait(f"document.querySelector('.curve').getAttribute('d') !== {curves!r}")
         assert page.text() != before

@@ -13,7 +13,7 @@ export class Comparisons {
     this.chosen = null; // the label of the comparison that is drawn; null: the first
     this.chart = new IntervalChart();
     this.sentence = element("p", { class: "sentence" });
-    this.list = table("All comparisons", ["Comparison", "Interval", "Difference", "95 % interval", "Seeds", "So far"]);
+    this.list = table("All comparisons", ["Comparison", "Interval", "Difference", "95 % interval", "Seeds", "Verdict"]);
     this.rest = element("p", { class: "note" });
     this.nodes = [this.chart.node, this.sentence];
     this.tables = [this.list.box, this.rest];

@@ -11,6 +11,9 @@ const SHOWN = 300; // points of a line
 const DASHES = [null, "7 3", "2 3", "8 3 2 3"]; // settings of one arm
 const LETTER = 6.8; // px
 
+/** The interval of a mean; a single seed has none. */
+const around = ({ low, high }, i) => (low[i] < high[i] ? ` (${interval(low[i], high[i])})` : "");
+
 export class CurveChart extends Chart {
   constructor() {
     super({ height: 240 });
@@ -97,7 +100,7 @@ export class CurveChart extends Chart {
 
   /** Names at the ends of the lines, moved apart where they would lie on each other. */
   labels(ends, over) {
-    const room = this.plot.clientWidth - this.area.right - 14;
+    const room = this.width - this.area.right - 14;
     ends.sort((a, b) => a.y - b.y);
     let free = this.area.top;
     for (const end of ends) {
@@ -136,7 +139,7 @@ export class CurveChart extends Chart {
       update: (item, curve) => {
         const i = at(curve);
         setText(item.children[1], curve.label);
-        setText(item.children[2], i === undefined ? "–" : `${score(curve.mean[i])} (${interval(curve.low[i], curve.high[i])})`);
+        setText(item.children[2], i === undefined ? "–" : `${score(curve.mean[i])}${around(curve, i)}`);
       },
     });
     const more = this.shown.length - listed.length;

@@ -42,7 +42,7 @@ function update(item, study) {
   setText(what.querySelector(".question"), study.question ?? "");
   setText(what.querySelector(".folder"), study.folder ?? "");
   setText(answer.children[0], study.problem ?? study.verdict ?? (study.state === "empty" ? "" : "No verdict yet."));
-  setText(answer.children[1], study.verdict && !study.problem && study.state !== "ended" ? "Not final." : "");
+  setText(answer.children[1], study.verdict && !study.final && !study.verdict.includes("Not final") ? "Not final." : "");
   const [badge, bar, remark] = far.children;
   setText(badge, STATES[study.state] ?? study.state);
   setAttribute(badge, "class", `badge ${study.state}`);

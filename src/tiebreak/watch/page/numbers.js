@@ -1,6 +1,6 @@
 // Numbers as the report writes them: three decimals, a sign on differences, a true minus, times in two units.
 
-const MISSING = "missing";
+const MISSING = "–";
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 

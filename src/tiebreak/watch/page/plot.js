@@ -72,12 +72,16 @@ export class Chart {
     this.plot.addEventListener("pointerdown", (event) => this.onPointer(event));
     this.plot.addEventListener("pointerleave", (event) => { if (event.pointerType === "mouse") this.moveTo(null); });
     this.numbers.addEventListener("toggle", () => this.fillTable());
-    new ResizeObserver(() => this.draw()).observe(this.plot);
+    this.width = 0; // as it was observed: to ask for it would lay out the page again at every update
+    new ResizeObserver(([entry]) => {
+      this.width = entry.contentRect.width;
+      this.draw();
+    }).observe(this.plot);
   }
 
   /** Draw what there is now. */
   draw() {
-    const width = this.plot.clientWidth, places = this.positions();
+    const width = this.width, places = this.positions();
     if (!width || !places.length) return;
     const right = this.labelRoom(width);
     const [bottom, top] = this.limits(), first = places[0], last = Math.max(places.at(-1), first + 1);
