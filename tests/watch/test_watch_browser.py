@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import uvicorn
 
 from support import hand_made, watched
 from support.chromium import CHROMIUM, Browser, browser
+from tiebreak.report import formatting
 from tiebreak.results.live_progress import LiveProgress, MachineLoad, write_live
 from tiebreak.results.store import Store
 from tiebreak.results.stored_study import load_study
@@ -210,6 +212,19 @@ def test_an_update_keeps_focus_scroll_and_selection(tmp_path: Path, page: Browse
         assert page.text() != before
         assert page.value(kept) == state
     assert page.complaints == []
+
+
+def test_numbers_are_written_as_in_the_report(tmp_path: Path, page: Browser) -> None:
+    watched.make_folder(tmp_path / "one", ended=1)
+    values = [0.0, 0.0221, -0.0004, 0.94449, 163.98, -12.345, 0.00004, 9.9996]
+    with served(tmp_path / "one") as address:
+        page.go(address)
+        page.wait("document.querySelector('h1')")
+        script = "import('/static/numbers.js').then((all) => %s.map((value) => [all.score(value), all.signed(value)]))"
+        written = page.value(script % json.dumps(values))
+    assert written == [
+        [formatting.true_minus(formatting.score(value)), formatting.signed_minus(value)] for value in values
+    ]
 
 
 def test_texts_of_a_stranger_stay_texts(tmp_path: Path, page: Browser) -> None:

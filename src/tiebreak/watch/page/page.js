@@ -10,6 +10,8 @@ const PACE = 0.5; // seconds between two drawings
 const SAID = {
   open: "",
   lost: "Connection lost, trying again. What is shown below may be old.",
+  over: "The study has ended, and so has the server of this page. What is shown below is the last state.",
+  refused: "tiebreak watch was started again: open the link that it printed.",
   gone: "This study is no longer served: its folder was moved or deleted.",
 };
 
@@ -17,9 +19,15 @@ function start(view, state, events) {
   const connection = document.getElementById("connection");
   document.getElementById("page").replaceChildren(...view.nodes);
   const draw = paced((snapshot) => view.update(snapshot), PACE);
+  let ended = false; // a server beside a run ends with it
   follow({
-    state, events, onSnapshot: draw,
-    onConnection: (how) => {
+    state, events,
+    onSnapshot: (snapshot) => {
+      ended = snapshot.state === "ended";
+      draw(snapshot);
+    },
+    onConnection: (what) => {
+      const how = what === "lost" && ended ? "over" : what;
       setText(connection, SAID[how]);
       show(connection, SAID[how]);
     },
@@ -32,8 +40,10 @@ function startStudy(id, listed) {
 }
 
 async function open() {
+  if (location.search) history.replaceState(null, "", location.pathname); // the token is in a cookie now
   const named = location.pathname.match(/^\/study\/([^/]+)\/?$/);
   const answer = await fetch("/api/studies", { cache: "no-store" });
+  if (!answer.ok) throw new Error((await answer.text()).trim());
   const { studies, single } = await answer.json();
   const alone = single ?? studies.length === 1;
   if (named) startStudy(decodeURIComponent(named[1]), !alone);

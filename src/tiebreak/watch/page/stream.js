@@ -5,8 +5,8 @@ const ASLEEP_SECONDS = 5; // after that long out of sight a connection may be de
 const FIRST_WAIT = 1, LONGEST_WAIT = 20; // seconds between attempts
 
 /**
- * Call `onSnapshot` with every snapshot from `events`, and `onConnection` with "open", "lost" or "gone" (the server
- * answers, but no longer knows the address `state`).
+ * Call `onSnapshot` with every snapshot from `events`, and `onConnection` with "open", "lost", or, where the server
+ * answers, "gone" (it no longer knows the address `state`) or "refused" (it has another token).
  */
 export function follow({ state, events, onSnapshot, onConnection }) {
   let source = null, waiting = 0, polling = 0, wait = FIRST_WAIT, hiddenSince = 0;
@@ -18,8 +18,8 @@ export function follow({ state, events, onSnapshot, onConnection }) {
     mine.addEventListener("snapshot", (event) => onSnapshot(JSON.parse(event.data)));
     mine.addEventListener("error", () => {
       if (mine !== source) return;
-      onConnection("lost");
       if (mine.readyState === EventSource.CLOSED) retry(); // refused: the browser does not try again by itself
+      else onConnection("lost");
     });
   }
 
@@ -34,7 +34,9 @@ export function follow({ state, events, onSnapshot, onConnection }) {
     try {
       const answer = await fetch(state, { cache: "no-store" });
       if (answer.status === 404) onConnection("gone");
+      else if (answer.status === 401) onConnection("refused");
       else if (answer.ok && document.hidden) onSnapshot(await answer.json());
+      else onConnection("lost"); // it answers, but without events
     } catch {
       onConnection("lost");
     }

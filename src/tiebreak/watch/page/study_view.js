@@ -38,15 +38,16 @@ export class StudyView {
     this.problem = element("p", { class: "notice" });
     this.bar = element("progress", { max: 100, "aria-label": "Epochs trained" });
     this.facts = element("p", { class: "facts" });
+    this.doing = element("p", { class: "note" });
     this.report = element("a", { class: "report", text: "Open the report" });
-    this.frame = element("iframe", { title: "The report", loading: "lazy" });
+    this.frame = element("iframe", { title: "The report" });
     this.warnings = element("ul", { class: "notice" });
     this.live = element("div", { role: "status", "aria-live": "polite", "aria-label": "Verdict so far" }, this.verdict, this.caution);
     const header = element(
       "header", {},
       element("p", { class: "eyebrow" }, this.back, this.name, this.folder), this.question,
       element("p", { class: "state" }, this.state), this.live, this.problem, this.warnings,
-      element("div", { class: "overall" }, this.bar, this.facts), element("p", {}, this.report),
+      element("div", { class: "overall" }, this.bar, this.facts, this.doing), element("p", {}, this.report),
     );
     this.comparisons = new Comparisons();
     this.cohorts = new Cohorts();
@@ -124,6 +125,8 @@ export class StudyView {
       `${count(progress.epochs_done)} of ${numberOf(progress.epochs, "epoch")}`,
     ];
     if (snapshot.state === "running") parts.push(left(progress.seconds_left), rate(progress.rate));
+    const { doing } = snapshot;
+    setText(this.doing, snapshot.state === "running" && doing && doing !== "training" ? doing : "");
     setText(this.facts, parts.filter(Boolean).join(" · "));
   }
 }
