@@ -135,7 +135,7 @@ def test_own_designs_and_data_reach_the_nodes_when_their_paths_mean_nothing_ther
 def test_a_node_that_dies_costs_no_record(cluster: Any, tmp_path: Path, data: Path) -> None:
     plan, _ = train_in(tmp_path / "local", data, small_study(epochs=6, seeds=3))
     node = cluster.add_node(num_cpus=1)
-    removed = []
+    removed: list[Any] = []
 
     def remove(message: Message) -> None:
         machines = message.machines if isinstance(message, ClusterState) and not removed else ()
@@ -196,7 +196,7 @@ def test_a_node_that_joins_late_gets_work(tmp_path: Path, data: Path) -> None:
     arms = [{"name": name, "design": "meets", "build": {"own": own}} for own, name in enumerate(("a", "b"))]
     plan = make_plan(own_design(tmp_path, MEETING, arms), data)
     with started(1) as cluster:
-        joined = []
+        joined: list[Any] = []
 
         def join(message: Message) -> None:
             busy = isinstance(message, ClusterState) and message.machines[0].jobs

@@ -18,31 +18,21 @@ from types import TracebackType
 from typing import Any, Self
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import ActorUnavailableError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from tiebreak.cluster.capacity import demand
+from tiebreak.cluster.capacity import Demand, demand
+from tiebreak.cluster.node_watch import NodeWatch
 from tiebreak.cluster.node_worker import Hello, NodeWorker, Sent
-from tiebreak.cluster.ray_connection import Node, alive_nodes, connected, name_of, version_problems
+from tiebreak.cluster.ray_connection import alive_nodes, connected
 from tiebreak.cluster.shipping import Question, Seen, Supplies, read_checkpoints, write_checkpoint
 from tiebreak.drive.assignment import MOST_DEATHS, Assignment
 from tiebreak.drive.machine import Machine
-from tiebreak.drive.messages import (
-    ClusterState,
-    EpochDone,
-    Job,
-    MachineState,
-    Message,
-    Note,
-    decode,
-    encode_job,
-)
-from tiebreak.errors import TiebreakError
+from tiebreak.drive.messages import EpochDone, Job, Message, Note, decode, encode_job
 from tiebreak.plan.runs import Plan
 from tiebreak.text import one_line
 
-LOOK_SECONDS = 2.0  # between two looks at the machines of the cluster
-WAIT_SECONDS = 1.0  # for news, before looking again
+WAIT_SECONDS = 1.0  # for news, before looking at the machines again
 
 
 @dataclass(eq=False)
@@ -59,24 +49,23 @@ class Worker:
 class RayPool:
     """Workers of a cluster, started when they are needed and reused. Leaving the pool stops them."""
 
+    _watch: NodeWatch
+    _demand: Demand  # of a worker
+    _question: Question  # to each worker: which files of the driver it sees
+
     def __init__(self, plan: Plan, folder: Path, machine: Machine) -> None:
         self._plan, self._folder, self._machine = plan, folder, machine
         self._supplies = Supplies(plan, folder, machine.data_dir, ray.put)
         self._stack = ExitStack()
-        self._question: Question | None = None
-        self._nodes: dict[str, Node] = {}  # alive and usable
-        self._refused: set[str] = set()
         self._failures: Counter[str] = Counter()  # of workers that did not start, by machine
         self._workers: list[Worker] = []
-        self._looked = -math.inf
-        self._state: ClusterState | None = None
 
     def __enter__(self) -> Self:
         """Connect, unless there is a connection. No worker is started before there is work."""
         self._stack.enter_context(connected(self._machine.on, self._machine.device))
         self._question = self._stack.enter_context(self._supplies.question())
-        self._nodes = {node["NodeID"]: node for node in alive_nodes()}
-        resources = [node["Resources"] for node in self._nodes.values()]
+        self._watch = NodeWatch()
+        resources = [node["Resources"] for node in self._watch.nodes.values()]
         self._demand = demand(self._plan, self._machine.device, self._machine.workers, resources)
         return self
 
@@ -90,7 +79,7 @@ class RayPool:
     @property
     def slots(self) -> int:
         """How many jobs can run at a time."""
-        room = sum(self._demand.fits(node["Resources"]) for node in self._nodes.values())
+        room = sum(self._watch.room(self._demand).values())
         return max(1, room if self._machine.workers is None else min(room, self._machine.workers))
 
     def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
@@ -101,7 +90,7 @@ class RayPool:
         waiting = [Assignment(job) for job in reversed(jobs)]
         try:
             while waiting or self._busy():
-                yield from self._look()
+                yield from self._watch.look(self._jobs())
                 self._start(len(waiting) + len(self._busy()), at_most)
                 yield from self._give(waiting, at_most)
                 yield from self._receive(waiting)
@@ -111,58 +100,16 @@ class RayPool:
     def _busy(self) -> list[Worker]:
         return [worker for worker in self._workers if worker.assignment is not None]
 
-    def _look(self) -> Iterator[Message]:
-        """Look at the machines now and then: those that are gone, and those that have joined."""
-        if time.monotonic() - self._looked < LOOK_SECONDS:
-            return
-        self._looked = time.monotonic()
-        found = {node["NodeID"]: node for node in alive_nodes()}
-        for key in self._nodes.keys() - found.keys():
-            yield Note(text=f"lost machine {name_of(self._nodes.pop(key))} of the cluster; its jobs go to others")
-        new = [node for key, node in found.items() if key not in self._nodes and key not in self._refused]
-        problems = version_problems(new) if new else {}
-        for node in new:
-            if problem := problems.get(node["NodeID"]):
-                self._refused.add(node["NodeID"])
-                yield Note(text=f"{problem}; not used")
-            else:
-                self._nodes[node["NodeID"]] = node
-                yield Note(text=f"machine {name_of(node)} has joined the cluster")
-        state = self._describe()
-        if state != self._state:
-            self._state = state
-            yield state
-
-    def _describe(self) -> ClusterState:
-        jobs = Counter(worker.node for worker in self._busy())
-        lost = [each for each in (self._state.machines if self._state else ()) if each.name not in self._names()]
-        return ClusterState(
-            machines=(
-                *(
-                    MachineState(
-                        name=name_of(node),
-                        cores=int(node["Resources"].get("CPU", 0)),
-                        cores_in_use=jobs[key],
-                        gpus=int(node["Resources"].get("GPU", 0)),
-                        jobs=jobs[key],
-                        alive=True,
-                    )
-                    for key, node in self._nodes.items()
-                ),
-                *(_dead(each) for each in lost),
-            )
-        )
-
-    def _names(self) -> set[str]:
-        return {name_of(node) for node in self._nodes.values()}
+    def _jobs(self) -> Counter[str]:
+        """How many jobs run on each machine."""
+        return Counter(worker.node for worker in self._busy())
 
     def _start(self, wanted: int, at_most: int | None) -> None:
         """Start workers until there are as many as wanted, each on the machine with the most room."""
         cap = wanted if self._machine.workers is None else min(wanted, self._machine.workers)
         taken = Counter(worker.node for worker in self._workers)
         room = {
-            key: min(self._demand.fits(node["Resources"]), at_most or math.inf) - taken[key]
-            for key, node in self._nodes.items()
+            key: min(fits, at_most or math.inf) - taken[key] for key, fits in self._watch.room(self._demand).items()
         }
         while len(self._workers) < cap and room:
             key = max(room, key=lambda each: room[each])
@@ -187,21 +134,19 @@ class RayPool:
 
     def _give(self, waiting: list[Assignment], at_most: int | None) -> Iterator[Message]:
         """Give jobs to workers that have none."""
-        jobs = Counter(worker.node for worker in self._busy())
+        jobs = self._jobs()
         for worker in self._workers:
-            idle = worker.reply is None and worker.seen is not None
-            if not waiting or not idle or jobs[worker.node] >= (at_most or math.inf):
+            seen = worker.seen
+            if not waiting or worker.reply is not None or seen is None or jobs[worker.node] >= (at_most or math.inf):
                 continue
-            assignment = waiting.pop()
+            worker.assignment = waiting.pop()
             jobs[worker.node] += 1
-            assert worker.seen is not None
-            job, contents, notes = self._supplies.absolute(assignment.job), dict[str, bytes](), list[str]()
-            if not worker.seen.folder:
+            job, contents, notes = self._supplies.absolute(worker.assignment.job), dict[str, bytes](), list[str]()
+            if not seen.folder:
                 job, contents, notes = read_checkpoints(job)
-            yield from (Note(text=text) for text in notes)
-            worker.assignment = assignment
-            worker.actor.begin.remote(encode_job(job), self._supplies.kit(worker.seen, contents))
+            worker.actor.begin.remote(encode_job(job), self._supplies.kit(seen, contents))
             worker.reply = worker.actor.messages.remote()
+            yield from (Note(text=text) for text in notes)
 
     def _receive(self, waiting: list[Assignment]) -> Iterator[Message]:
         """The next messages, whoever sends them."""
@@ -215,25 +160,19 @@ class RayPool:
             try:
                 answer = ray.get(reference)
             except RayError as error:
+                if isinstance(error, ActorUnavailableError):
+                    self._watch.set_away(worker.node)
                 yield from self._lost(worker, waiting, _why(error))
                 continue
             if isinstance(answer, Hello):
                 worker.seen, worker.reply = answer.seen, None
                 if answer.problem:
-                    yield self._refuse(worker, answer.problem)
+                    yield self._refuse(worker.node, answer.problem)
             else:
                 yield from self._news(worker, answer, waiting)
 
-    def _refuse(self, worker: Worker, problem: str) -> Message:
-        """Use a machine no more. Without any other, the study stops."""
-        self._stop([each for each in self._workers if each.node == worker.node and each.assignment is None])
-        self._refused.add(worker.node)
-        text = f"{name_of(self._nodes.pop(worker.node))} of the Ray cluster: {problem}"
-        if not any(self._demand.fits(node["Resources"]) for node in self._nodes.values()):
-            raise TiebreakError(text)
-        return Note(text=f"{text}; not used")
-
     def _news(self, worker: Worker, news: list[Sent], waiting: list[Assignment]) -> Iterator[Message]:
+        """The messages of a worker, whose checkpoints are written first."""
         ended, broken = not news[-1].line, news[-1].broken
         worker.reply = None if ended else worker.actor.messages.remote()  # while this is stored, the next comes
         assignment = worker.assignment
@@ -254,27 +193,26 @@ class RayPool:
         """Clean up after a worker: its job waits again, unless it has failed."""
         assignment, worker.assignment = worker.assignment, None
         self._stop([worker])
-        self._looked = -math.inf
-        node = self._nodes.get(worker.node)
-        gone = worker.node not in {each["NodeID"] for each in alive_nodes()}
-        if assignment is None:
-            self._failures[worker.node] += not gone
-            if node and self._failures[worker.node] >= MOST_DEATHS:
-                yield self._refuse(worker, f"workers do not start there: {reason}")
-            return
-        what = f"was lost with machine {name_of(node)}" if gone and node else reason
-        yield from assignment.note_death(what, machine_lost=gone)
-        if not assignment.finished:
-            waiting.append(assignment)
+        gone = self._watch.is_away(worker.node) or worker.node not in {each["NodeID"] for each in alive_nodes()}
+        if assignment is not None:
+            what = f"was lost with machine {self._watch.names[worker.node]}" if gone else reason
+            yield from assignment.note_death(what, machine_lost=gone)
+            if not assignment.finished:
+                waiting.append(assignment)
+        elif not gone:
+            self._failures[worker.node] += 1
+            if self._failures[worker.node] == MOST_DEATHS:
+                yield self._refuse(worker.node, f"workers do not start there: {reason}")
+        yield from self._watch.look(self._jobs(), now=True)
+
+    def _refuse(self, node: str, problem: str) -> Message:
+        self._stop([worker for worker in self._workers if worker.node == node and worker.assignment is None])
+        return self._watch.refuse(node, problem, self._demand)
 
     def _stop(self, workers: Sequence[Worker]) -> None:
         for worker in list(workers):
             self._workers.remove(worker)
             ray.kill(worker.actor)
-
-
-def _dead(machine: MachineState) -> MachineState:
-    return MachineState(name=machine.name, cores=machine.cores, cores_in_use=0, gpus=machine.gpus, jobs=0, alive=False)
 
 
 def _why(error: RayError) -> str:
