@@ -37,6 +37,11 @@ WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
 ]
 
+OnOption = Annotated[
+    str,
+    typer.Option("--on", metavar="PLACE", help="local, ray (RAY_ADDRESS, or a new local cluster) or ray://HOST:PORT."),
+]
+
 
 class Device(StrEnum):
     """Where training happens."""
@@ -129,6 +134,7 @@ def run(
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
+    on: OnOption = "local",
     strategy: Annotated[
         Strategy,
         typer.Option(
@@ -174,7 +180,7 @@ def run(
     chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
-        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
+        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value, on=on
     )
     allowed = allow_program or (chosen.program is not None and asked(chosen))
     try:

@@ -138,7 +138,29 @@ class Abort:
     kind: Literal["Abort"] = "Abort"
 
 
-Message = TrainingStarted | Progress | StrategyMeasured | EpochDone | RunEnded | ExhibitsMade | Note | Abort
+@dataclass(frozen=True, kw_only=True)
+class MachineState:
+    """One machine of a cluster, and what it does for this study."""
+
+    name: str
+    cores: int
+    cores_in_use: int
+    gpus: int
+    jobs: int  # running
+    alive: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """The machines of a cluster, sent when something has changed. Not stored."""
+
+    machines: tuple[MachineState, ...]
+    kind: Literal["ClusterState"] = "ClusterState"
+
+
+Message = (
+    TrainingStarted | Progress | StrategyMeasured | EpochDone | RunEnded | ExhibitsMade | Note | Abort | ClusterState
+)
 
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="kind")])
 _JOB = TypeAdapter(Job)

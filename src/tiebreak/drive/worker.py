@@ -38,7 +38,7 @@ class DriverGoneError(BrokenPipeError):
 
 
 def do_job(job: Job, out: TextIO) -> None:
-    """Do one job and write its messages. An error of a design fails runs; one that every run would meet stops all."""
+    """Do one job and write its messages as lines."""
 
     def send(message: Message) -> None:
         try:
@@ -47,6 +47,11 @@ def do_job(job: Job, out: TextIO) -> None:
         except BrokenPipeError as error:
             raise DriverGoneError from error
 
+    perform(job, send)
+
+
+def perform(job: Job, send: Send) -> None:
+    """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
         for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
