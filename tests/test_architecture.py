@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "program": ("study", "plan", "results", "data.npz", "drive"),
     "drive.run_progress": ("drive.messages", "results"),
     "drive.progress_file": ("drive.messages", "drive.run_progress", "results"),
-    "cli.progress": ("drive.messages", "drive.run_progress", "results", "report"),
+    "cli.progress": ("drive.messages", "drive.run_progress", "results", "report", "watch"),
     "outcome": ("study", "plan", "results", "verdict", "report", "study_result"),
     "seed_batches": ("outcome", "study", "plan", "drive", "results", "verdict"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from tiebreak.cli.progress import ProgressListener
+from tiebreak.cli.progress import progress_listener
 from tiebreak.drive.device import require_device
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
@@ -82,9 +82,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     study = study.quickened() if quick else study
     study = study.growing(until_decided=until_decided, max_seeds=max_seeds)
     if listen is None:
-        from tiebreak.report.terminal.safe_console import SafeConsole
-
-        with ProgressListener(SafeConsole()) as progress:
+        with progress_listener(Path(out)) as progress:
             return run(
                 study, out, machine=machine, listen=progress.on_message, allow_program=allow_program, calls=calls
             )

@@ -122,6 +122,12 @@ def open_in_browser(page: Path | str) -> None:
         print(printable(page.resolve() if isinstance(page, Path) else page))
 
 
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows more than text."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
     """No search for reference cycles for a while.

@@ -2,24 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 
 from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
 from tiebreak.drive.run_progress import RunProgress
+from tiebreak.report.terminal.safe_console import SafeConsole
 from tiebreak.report.terminal.training_display import CohortState, TrainingProgress, TrainingState
 from tiebreak.results.record import RunRecord
+from tiebreak.system import in_notebook
 from tiebreak.text import number_of
+
+
+class Display(Protocol):
+    """What shows the progress of training: `TrainingProgress` on a terminal, `NotebookProgress` in a notebook."""
+
+    def __enter__(self) -> Self:
+        """Training begins."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state to see."""
+
+    def show(self, state: TrainingState) -> None:
+        """Show this state from now on."""
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+
+
+def progress_listener(folder: Path, **options: Any) -> ProgressListener:
+    """What shows the progress of a study in this folder here: in a notebook, with pictures."""
+    console = SafeConsole(**options)
+    if not in_notebook():
+        return ProgressListener(console)
+    from tiebreak.watch.notebook_progress import NotebookProgress
+
+    shown = NotebookProgress(folder, console)  # one for all batches of seeds
+    return ProgressListener(console, lambda: shown)
 
 
 class ProgressListener:
     """A listener for `api.run`. Shows nothing when there is nothing to train."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._display: TrainingProgress | None = None
+    def __init__(self, console: Console, display: Callable[[], Display] | None = None) -> None:
+        self._console, self._new_display = console, display or partial(TrainingProgress, console)
+        self._display: Display | None = None
         self._progress = RunProgress()
 
     def __enter__(self) -> Self:
@@ -53,7 +87,7 @@ class ProgressListener:
         if not started.runs:
             return
         self._print(_headline(started))
-        self._display = TrainingProgress(self._console)
+        self._display = self._new_display()
         self._display.__enter__()
 
     def _end(self, record: RunRecord) -> None:
