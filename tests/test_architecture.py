@@ -52,7 +52,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "program.function_call": (),
     "program.supervisor": (),
     "program": ("study", "plan", "results", "data.npz", "drive"),
-    "cli.progress": ("drive.messages", "results", "report", "watch"),
+    "drive.run_progress": ("drive.messages", "results"),
+    "drive.progress_file": ("drive.messages", "drive.run_progress", "results"),
+    "cli.progress": ("drive.messages", "drive.run_progress", "results", "report", "watch"),
     "outcome": ("study", "plan", "results", "verdict", "report", "study_result"),
     "seed_batches": ("outcome", "study", "plan", "drive", "results", "verdict"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),
@@ -115,6 +117,8 @@ WITHOUT_TORCH = (
     "verdict.decide",
     "verdict.scores",
     "verdict.statistics",
+    "watch.beside",
+    "watch.web_app",
 )
 
 

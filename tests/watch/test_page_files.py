@@ -37,6 +37,4 @@ def test_colours_and_markers_are_the_reports() -> None:
     assert tuple(swatches) == drawing.SWATCHES
     ours, theirs = FILES["page.css"], (Path(document.__file__).parent / "page.css").read_text("utf-8")
     variables = re.compile(r"--(paper|ink|muted|rule|soft|link|alert): (#\w+)")
-    assert (
-        variables.findall(ours) == variables.findall(theirs)[:14]
-    )  # the third set is for paper
+    assert variables.findall(ours) == variables.findall(theirs)[:14]  # the third set is for paper

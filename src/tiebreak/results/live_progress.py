@@ -90,7 +90,7 @@ def _this_process() -> tuple[int, float]:
 
 def write_live(folder: Path, progress: LiveProgress) -> None:
     """Replace the file. No fsync: it is of no use after a power cut."""
-    part = folder / f"{LIVE_FILE}.part"
+    part = files.inside(folder, f"{LIVE_FILE}.part")  # a link would lead elsewhere
     part.write_text(progress.model_dump_json(), "utf-8")
     part.replace(folder / LIVE_FILE)
 

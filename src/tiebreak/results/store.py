@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import (
+    WAIT,
     DamagedStoreError,
     closed_on_error,
     connect,
@@ -78,13 +79,16 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """The folder's store, for reading only. The folder may be read-only too."""
+    def open(cls, folder: Path, wait: float = WAIT) -> Store:
+        """The folder's store, for reading only. The folder may be read-only too.
+
+        `wait`: seconds for another program that holds it; the writer never does.
+        """
         path = folder / STORE_FILE
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
         with readable(path):
-            connection = connect_reader(path)
+            connection = connect_reader(path, wait)
             with closed_on_error(connection):
                 store = cls(path, connection)
                 connection.execute("SELECT count(*) FROM runs")
@@ -253,6 +257,11 @@ class Store:
             epochs.setdefault(trajectory, []).append(epoch)
         runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows["runs"])}
         return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=damaged)
+
+    def rows_from(self, table: str, first: int) -> tuple[list[Any], int]:
+        """The rows of a table from a rowid on, with their rowid in front and unchecked, and how many it has in all."""
+        rows = self._rows(f"SELECT rowid, * FROM {table} NOT INDEXED WHERE rowid >= {first:d} ORDER BY rowid")
+        return rows, self._rows(f"SELECT count(*) FROM {table}")[0][0]
 
     def rows(self) -> int:
         """How many rows carry a hash."""

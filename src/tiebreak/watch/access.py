@@ -27,18 +27,6 @@ HEADERS = {
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-def is_local(host: str) -> bool:
-    """Whether only this machine reaches a server at this address.
-
-    >>> [is_local(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "10.0.0.7")]
-    [True, True, True, False, False]
-    """
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 @dataclass(frozen=True, kw_only=True)
 class Access:
     """The rule of a server: on this machine a name of it in the Host header, elsewhere the token."""
@@ -48,9 +36,9 @@ class Access:
     cookie: str = "tiebreak-watch"
 
     @classmethod
-    def of(cls, host: str, port: int) -> Access:
-        """The rule for an address: a new random token unless only this machine reaches it."""
-        token = None if is_local(host) else secrets.token_urlsafe(24)
+    def of(cls, host: str, bound: str, port: int) -> Access:
+        """The rule for a host that was bound to an address: a new random token unless only this machine reaches it."""
+        token = None if ip_address(bound).is_loopback else secrets.token_urlsafe(24)
         return cls(host=host, token=token, cookie=f"tiebreak-watch-{port}")
 
     def accepts_host(self, header: str) -> bool:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from tiebreak.watch.hub import EVERY, Hub, WatchedStudy
 
 HEART_BEAT = 15.0  # seconds
 
 
-async def events(hub: Hub, study: WatchedStudy | None, last: str) -> AsyncIterator[bytes]:
+async def events(hub: Hub, study: WatchedStudy | None, last: str) -> AsyncGenerator[bytes, None]:
     """The events of a study, or of the list, for a client whose last version is `last`.
 
     A client that slept gets the newest at once, and nothing that lies between.
     """
     with hub.watching(study):
         while not hub.closing:
-            newest = await hub.newest(study) if study is not None else hub.newest_list()
+            newest = await (hub.newest(study) if study is not None else hub.newest_list())
             if newest.version != last:
                 last = newest.version
                 yield newest.event

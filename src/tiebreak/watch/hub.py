@@ -79,12 +79,19 @@ class Hub:
         self._list_clients, self._list_asked, self._searched = 0, 0.0, -FIND_EVERY
         self._list: Published | None = None
         self._work: asyncio.Task[None] | None = None
+        self._reading: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def single(self) -> bool:
         """Whether the one study that there is, is all that was asked for: then the first page is its page."""
         alone = [*self._given, *(place for place in self._places if is_results_folder(place))]
         return len(alone) == len(self._given) + len(self._places) == len(self.studies) == 1
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a client has an event stream."""
+        return self._list_clients + sum(study.clients for study in self.studies.values()) > 0
 
     def find(self) -> None:
         """Look for results folders that are new."""
@@ -94,6 +101,7 @@ class Hub:
 
     def start(self) -> None:
         """Begin to read, in the running event loop."""
+        self._loop = asyncio.get_running_loop()
         self.find()
         self._work = asyncio.create_task(self._read())
 
@@ -110,15 +118,23 @@ class Hub:
         self.closing = True
         self._announce()
 
+    def end_streams_soon(self) -> None:
+        """The same, from another thread."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.end_streams)
+
     async def _read(self) -> None:
         while True:
             if time.monotonic() - self._searched > FIND_EVERY:
                 self.find()
                 self._searched = time.monotonic()
-            for study in list(self.studies.values()):
-                if self._is_wanted(study) and await study.refresh():
-                    self._announce()
+            await self._refresh_all([study for study in self.studies.values() if self._is_wanted(study)])
             await asyncio.sleep(EVERY)
+
+    async def _refresh_all(self, studies: Sequence[WatchedStudy]) -> None:
+        for study in studies:
+            if await study.refresh():
+                self._announce()
 
     def _is_wanted(self, study: WatchedStudy) -> bool:
         lately = time.monotonic() - INTEREST
@@ -132,20 +148,26 @@ class Hub:
     async def newest(self, study: WatchedStudy) -> Published:
         """The study as it is now; the last known state where reading takes longer than a moment."""
         study.asked = time.monotonic()
-        reading = asyncio.ensure_future(study.refresh())
-        await asyncio.wait([reading], timeout=None if study.published is None else PATIENCE)
-        if reading.done() and reading.result():
-            self._announce()
-        assert study.published is not None
+        await self._refresh([study])
+        while study.published is None:  # the first reading
+            await study.refresh()
         return study.published
 
-    def newest_list(self) -> Published:
-        """All studies, one line each."""
+    async def newest_list(self) -> Published:
+        """All studies, one line each, in the same way."""
         self._list_asked = time.monotonic()
+        await self._refresh(list(self.studies.values()))
         if self._list is None:
             lines = [study.summary() for study in self.studies.values()]
             self._list = Published.of({"studies": lines, "single": self.single})
         return self._list
+
+    async def _refresh(self, studies: Sequence[WatchedStudy]) -> None:
+        """Read what is new of some studies; what takes longer than a moment goes on by itself."""
+        reading = asyncio.create_task(self._refresh_all(studies))
+        self._reading.add(reading)  # asyncio itself keeps no task
+        reading.add_done_callback(self._reading.discard)
+        await asyncio.wait([reading], timeout=PATIENCE)
 
     @contextmanager
     def watching(self, study: WatchedStudy | None) -> Iterator[None]:

@@ -11,14 +11,13 @@ from typing import Any, Literal
 from tiebreak.plan.runs import Plan
 from tiebreak.results.live_progress import LiveProgress
 from tiebreak.results.record import Records
-from tiebreak.results.tally import Tally
 from tiebreak.study import registry
 from tiebreak.study.schema import Study
 from tiebreak.text import one_line
 from tiebreak.verdict.model import ComparisonResult
 from tiebreak.watch.curve_bands import curves_of
 from tiebreak.watch.run_counts import MOST_TROUBLES, Groups, count_cohorts, progress_of, shown_cohorts, troubles_of
-from tiebreak.watch.verdict_so_far import SoFar, verdict_so_far
+from tiebreak.watch.verdict_so_far import SoFar, tally_of
 
 State = Literal["reading", "running", "ended", "interrupted", "empty", "unreadable"]
 SUMMARY = ("id", "name", "question", "folder", "state", "verdict", "final", "progress", "problem", "updated")
@@ -34,6 +33,7 @@ class Reading:
     plan: Plan
     groups: Groups
     records: Records
+    so_far: SoFar
     live: LiveProgress | None  # None: no run is at work
     report: bool  # whether there is one, as it was written
 
@@ -54,10 +54,11 @@ def snapshot_without_records(
         "until_decided": False,
         "updated": None,
         "progress": NO_PROGRESS,
+        "doing": None,
         "cohorts": [],
         "comparisons": [],
         "comparisons_count": 0,
-        "arms": [],
+        "arms": [],  # in the study's order, which decides their colours
         "curves": [],
         "troubles": [],
         "troubles_count": 0,
@@ -72,33 +73,31 @@ def snapshot_of(reading: Reading, identity: str, folder: str, updated: float) ->
     study, plan, records = reading.study, reading.plan, reading.records
     counts = count_cohorts(reading.groups, records, reading.live)
     progress, troubles = progress_of(counts, reading.live), troubles_of(plan, records)
-    so_far = verdict_so_far(study, plan, records)
+    so_far = reading.so_far
     complete = progress["runs_done"] == progress["runs"]
     state: State = "running" if reading.live is not None else "ended" if complete else "interrupted"
     stopping = so_far.verdict.stopping
     final = state == "ended" and (stopping is None or stopping.next is None)
-    return (
-        snapshot_without_records(
-            identity, folder, state, None, one_line(study.name), one_line(study.question, MOST_TEXT)
-        )
-        | {
-            "verdict": so_far.sentence,
-            "final": final,
-            "until_decided": study.until_decided is not None,
-            "updated": datetime.fromtimestamp(updated, UTC).isoformat(timespec="seconds"),
-            "progress": progress,
-            "cohorts": shown_cohorts(counts),
-            "comparisons": _comparisons(study, so_far),
-            "comparisons_count": len(so_far.verdict.comparisons),
-            "arms": [arm.name for arm in study.arms],  # their places decide their colours
-            "curves": curves_of(Tally(study, plan, records)),
-            "troubles": troubles[:MOST_TROUBLES],
-            "troubles_count": len(troubles),
-            "machines": [machine.model_dump() for machine in reading.live.machines] if reading.live is not None else [],
-            "warnings": [one_line(line) for line in so_far.verdict.warnings[:MOST_TROUBLES]],
-            "report": f"/study/{identity}/report/" if final and reading.report else None,
-        }
-    )
+    return snapshot_without_records(
+        identity, folder, state, None, one_line(study.name), one_line(study.question, MOST_TEXT)
+    ) | {
+        "verdict": so_far.sentence,
+        "final": final,
+        "until_decided": study.until_decided is not None,
+        "updated": datetime.fromtimestamp(updated, UTC).isoformat(timespec="seconds"),
+        "progress": progress,
+        "doing": reading.live.doing or None if reading.live is not None else None,
+        "cohorts": shown_cohorts(counts),
+        "comparisons": _comparisons(study, so_far),
+        "comparisons_count": len(so_far.verdict.comparisons),
+        "arms": [arm.name for arm in study.arms],
+        "curves": curves_of(tally_of(study, plan, records, so_far.verdict)),
+        "troubles": troubles[:MOST_TROUBLES],
+        "troubles_count": len(troubles),
+        "machines": [machine.model_dump() for machine in reading.live.machines] if reading.live is not None else [],
+        "warnings": [one_line(line) for line in so_far.verdict.warnings[:MOST_TROUBLES]],
+        "report": f"/study/{identity}/report/" if final and reading.report else None,
+    }
 
 
 def _comparisons(study: Study, so_far: SoFar) -> list[dict[str, Any]]:

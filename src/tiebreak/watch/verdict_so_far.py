@@ -41,17 +41,17 @@ class SoFar:
     at_look: bool  # of a study until decided: whether it has been looked at
 
 
-def verdict_so_far(study: Study, plan: Plan, records: Records) -> SoFar:
-    """The verdict on complete or incomplete records."""
+def verdict_so_far(study: Study, plan: Plan, records: Records, stored: Verdict | None = None) -> SoFar:
+    """The verdict on complete or incomplete records; `stored` where it was made before, on these very records."""
     complete = all(identity in records.runs for identity in plan.runs)
     if study.until_decided is None:
-        verdict, tally = make_verdict(study, plan, records), Tally(study, plan, records)
+        verdict = stored or make_verdict(study, plan, records)
         known = complete or verdict.primary.difference is not None
-        paths = _paths(tally, verdict.comparisons[:MOST_COMPARISONS])
+        paths = _paths(tally_of(study, plan, records, verdict), verdict.comparisons[:MOST_COMPARISONS])
         return SoFar(verdict=verdict, sentence=verdict.answer if known else None, paths=paths, at_look=False)
     done = [look.seeds for look in looks_at(study, plan, records.looks) if complete or look.seeds < study.seeds]
     seen = study if complete else study.model_copy(update={"seeds": done[-1]}) if done else None
-    verdict = make_verdict(seen or study, plan, records)
+    verdict = stored or make_verdict(seen or study, plan, records)
     shown = verdict.comparisons[:MOST_COMPARISONS]
     if seen is None:
         return SoFar(
@@ -64,6 +64,11 @@ def verdict_so_far(study: Study, plan: Plan, records: Records) -> SoFar:
     text = sentences.sentences(primary, comparisons=len(verdict.comparisons))
     sentence = verdict.answer if complete else f"{text} The next look is at {study.seeds} seeds."
     return SoFar(verdict=verdict, sentence=sentence, paths=[_looks(item) for item in shown], at_look=True)
+
+
+def tally_of(study: Study, plan: Plan, records: Records, verdict: Verdict) -> Tally:
+    """The records by arm, setting and seed, with the settings that the verdict has chosen: choosing takes long."""
+    return Tally(study, plan, records, _chosen={arm.name: arm.setting for arm in verdict.designs})
 
 
 def _looks(item: ComparisonResult) -> list[Point]:

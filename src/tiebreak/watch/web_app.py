@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
@@ -80,15 +81,14 @@ def web_app(hub: Hub, access: Access) -> Starlette:
         return Response(content, media_type=kind, headers={"content-security-policy": REPORT_POLICY})
 
     async def studies(_: Request) -> Response:
-        return _json(hub.newest_list())
+        return _json(await hub.newest_list())
 
     async def study(request: Request) -> Response:
         return _json(await hub.newest(study_of(request)))
 
     async def study_events(request: Request) -> Response:
         found = study_of(request) if "id" in request.path_params else None
-        stream = events(hub, found, request.headers.get("last-event-id", ""))
-        return StreamingResponse(stream, media_type="text/event-stream")
+        return _EventResponse(events(hub, found, request.headers.get("last-event-id", "")))
 
     routes = {
         "/": index,
@@ -109,6 +109,20 @@ def web_app(hub: Hub, access: Access) -> Starlette:
     )
     app.router.redirect_slashes = False
     return app
+
+
+class _EventResponse(StreamingResponse):
+    """Events until the client goes away: then the stream is closed at once, so that nothing is read for it."""
+
+    def __init__(self, stream: AsyncGenerator[bytes, None]) -> None:
+        super().__init__(stream, media_type="text/event-stream")
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._stream.aclose()
 
 
 def _json(published: Published) -> Response:

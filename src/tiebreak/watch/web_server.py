@@ -15,12 +15,15 @@ from tiebreak.watch.access import Access
 from tiebreak.watch.hub import Hub
 from tiebreak.watch.web_app import web_app
 
+HOST = "127.0.0.1"
 GRACE = 2  # seconds that open requests have at the end
 
 
 def open_port(host: str, port: int) -> socket.socket:
     """A socket that listens; one line where the port is taken or the address is not of this machine."""
     try:
+        if not host:  # the system takes it for every address
+            raise UnicodeError
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         found = socket.socket(family, kind, protocol)
         try:
@@ -43,6 +46,12 @@ def open_port(host: str, port: int) -> socket.socket:
     return found
 
 
+def access_of(host: str, listening: socket.socket) -> Access:
+    """Who may read what is served there."""
+    bound, port = listening.getsockname()[:2]
+    return Access.of(host, bound.partition("%")[0], port)
+
+
 def link(access: Access, port: int) -> str:
     """The address to open, with the token if there is one."""
     host = access.host if access.host not in ("0.0.0.0", "::") else socket.gethostname()
@@ -50,20 +59,25 @@ def link(access: Access, port: int) -> str:
     return f"http://{host}:{port}/" + (f"?token={access.token}" if access.token else "")
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Ends its event streams before it waits for requests to end."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
         self._hub = hub
 
+    def stop(self) -> None:
+        """End it; may be called from another thread."""
+        self._hub.end_streams_soon()
+        self.should_exit = True
+
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """As always, after the streams were told."""
+        """A signal: as always, after the streams were told."""
         self._hub.end_streams()
         super().handle_exit(sig, frame)
 
 
-def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[uvicorn.Server], None]) -> None:
+def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[Server], object]) -> None:
     """Serve until interrupted. `begin` is called with the server before it starts."""
     config = uvicorn.Config(
         web_app(hub, access),
@@ -73,7 +87,7 @@ def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[u
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
-    server = _Server(config, hub)
+    server = Server(config, hub)
     begin(server)
     with suppress(KeyboardInterrupt):  # this is how one ends it
         server.run(sockets=[listening])
