@@ -58,7 +58,7 @@ def snapshot_without_records(
         "cohorts": [],
         "comparisons": [],
         "comparisons_count": 0,
-        "arms": [],  # in the study's order, which decides their colours
+        "arms": [],
         "curves": [],
         "troubles": [],
         "troubles_count": 0,
@@ -78,26 +78,29 @@ def snapshot_of(reading: Reading, identity: str, folder: str, updated: float) ->
     state: State = "running" if reading.live is not None else "ended" if complete else "interrupted"
     stopping = so_far.verdict.stopping
     final = state == "ended" and (stopping is None or stopping.next is None)
-    return snapshot_without_records(
-        identity, folder, state, None, one_line(study.name), one_line(study.question, MOST_TEXT)
-    ) | {
-        "verdict": so_far.sentence,
-        "final": final,
-        "until_decided": study.until_decided is not None,
-        "updated": datetime.fromtimestamp(updated, UTC).isoformat(timespec="seconds"),
-        "progress": progress,
-        "doing": reading.live.doing or None if reading.live is not None else None,
-        "cohorts": shown_cohorts(counts),
-        "comparisons": _comparisons(study, so_far),
-        "comparisons_count": len(so_far.verdict.comparisons),
-        "arms": [arm.name for arm in study.arms],
-        "curves": curves_of(tally_of(study, plan, records, so_far.verdict)),
-        "troubles": troubles[:MOST_TROUBLES],
-        "troubles_count": len(troubles),
-        "machines": [machine.model_dump() for machine in reading.live.machines] if reading.live is not None else [],
-        "warnings": [one_line(line) for line in so_far.verdict.warnings[:MOST_TROUBLES]],
-        "report": f"/study/{identity}/report/" if final and reading.report else None,
-    }
+    return (
+        snapshot_without_records(
+            identity, folder, state, None, one_line(study.name), one_line(study.question, MOST_TEXT)
+        )
+        | {
+            "verdict": so_far.sentence,
+            "final": final,
+            "until_decided": study.until_decided is not None,
+            "updated": datetime.fromtimestamp(updated, UTC).isoformat(timespec="seconds"),
+            "progress": progress,
+            "doing": reading.live.doing or None if reading.live is not None else None,
+            "cohorts": shown_cohorts(counts),
+            "comparisons": _comparisons(study, so_far),
+            "comparisons_count": len(so_far.verdict.comparisons),
+            "arms": [arm.name for arm in study.arms],  # their places decide their colours
+            "curves": curves_of(tally_of(study, plan, records, so_far.verdict)),
+            "troubles": troubles[:MOST_TROUBLES],
+            "troubles_count": len(troubles),
+            "machines": [machine.model_dump() for machine in reading.live.machines] if reading.live is not None else [],
+            "warnings": [one_line(line) for line in so_far.verdict.warnings[:MOST_TROUBLES]],
+            "report": f"/study/{identity}/report/" if final and reading.report else None,
+        }
+    )
 
 
 def _comparisons(study: Study, so_far: SoFar) -> list[dict[str, Any]]:
