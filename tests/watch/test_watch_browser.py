@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +12,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-import uvicorn
 
 from support import hand_made, watched
 from support.chromium import CHROMIUM, Browser, browser
@@ -25,7 +23,7 @@ from tiebreak.study import parsing
 from tiebreak.watch.access import Access
 from tiebreak.watch.hub import Hub
 from tiebreak.watch.watched_folder import study_id
-from tiebreak.watch.web_server import open_port, serve
+from tiebreak.watch.web_server import Server, open_port, serve
 
 pytestmark = [
     pytest.mark.browser,
@@ -73,7 +71,7 @@ def served(*places: Path, port: int = 0) -> Iterator[str]:
     """The real server in a thread of this process; its address. A folder that is empty is a study to come."""
     empty = [place for place in places if not any(place.iterdir())]
     hub = Hub([place for place in places if place not in empty], studies=empty)
-    servers: list[uvicorn.Server] = []
+    servers: list[Server] = []
     with open_port("127.0.0.1", port) as listening:
         port = listening.getsockname()[1]
         work = threading.Thread(target=serve, args=(hub, Access(), listening, servers.append))
@@ -81,7 +79,7 @@ def served(*places: Path, port: int = 0) -> Iterator[str]:
         try:
             yield f"http://127.0.0.1:{port}"
         finally:
-            servers[0].handle_exit(signal.SIGINT, None)
+            servers[0].stop()
             work.join()
 
 

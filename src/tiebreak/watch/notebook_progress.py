@@ -51,6 +51,7 @@ class NotebookProgress:
     ) -> None:
         """Leave the last state in the output."""
         if self._state is not None:
+            self._folder = WatchedFolder(self._folder.path)  # reads at once, whenever the last reading was
             self._update()
 
     def show(self, state: TrainingState) -> None:

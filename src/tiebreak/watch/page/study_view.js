@@ -97,7 +97,7 @@ export class StudyView {
     show(this.parts.progress, cohorts.length);
     show(this.top, comparisons.length || cohorts.length);
     show(this.parts.curves, something);
-    show(this.parts.others, comparisons.length > 1);
+    show(this.parts.others, comparisons.length > 1 && comparisons.some((item) => item.n > 0));
     show(this.parts.troubles, troubles.length);
     show(this.parts.machines, machines.length);
     const time = timeOfDay(snapshot.updated);
