@@ -19,10 +19,12 @@ from support.small_study import (
     worker_processes,
     write_data,
 )
+from support.twins import make_run
+from tiebreak import catalog
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
+from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, check_precision, missing, open_driver
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
@@ -70,7 +72,18 @@ def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
     assert Machine(workers=3).processes() == 3
 
 
-def test_reduced_precision_is_for_a_gpu() -> None:
+def test_bf16_is_for_studies_that_state_one_precision_at_most() -> None:
+    assert Machine(precision="bf16").device_label == "cpu, bf16"
+    runs = [make_run(catalog.DESIGNS["mlp"], precision=each) for each in (None, "bfloat16", "float64")]
+    check_precision(runs[:1], "bf16")
+    check_precision(runs[1:2], "bf16")
+    check_precision(runs, "float32")
+    for some in (runs[:2], runs[2:]):
+        with pytest.raises(TiebreakError, match=r"bf16.*states"):
+            check_precision(some, "bf16")
+
+
+def test_tf32_is_for_a_gpu() -> None:
     assert Machine(device="cuda", precision="tf32").device_label == "cuda, tf32"
     assert Machine(device="cuda").device_label == "cuda"
     with pytest.raises(TiebreakError, match="--precision tf32 requires --device cuda"):

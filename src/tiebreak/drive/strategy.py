@@ -54,7 +54,7 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     single = make_group(job, runs[:1])
     train = single.split("train", {})
     cut = select(single.task, train, lambda values: values[: STEPS * runs[0].batch])
-    loop = Loop(single.task, single.network, single.runs[0], single.states[0])
+    loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
     _time(loop, cut)  # warms up, and fails here if the design does
     built = time.perf_counter()
     fused, reason = _fuse(job, few, cut)
@@ -103,7 +103,9 @@ def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, in
         try:
             before = _allocated(job.device)
             group = make_group(job, runs)
-            fused = Fused(group.task, group.network, group.runs, group.states, compiled=False)
+            fused = Fused(
+                group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
                 _time(fused, split)

@@ -54,6 +54,8 @@ class BatchNorm(UpdatesBuffers):
 
     def forward(self, x: Tensor) -> Tensor:
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
+        if x.dtype == torch.bfloat16 and self.weights.dtype != torch.bfloat16:  # autocast: statistics stay float32
+            return self.forward(x.to(self.weights.dtype)).to(x.dtype)
         shape = (-1,) + (1,) * (x.ndim - 2)  # of what belongs to a channel
         if self.running_mean is None or self.running_var is None:
             _, centred, variance, _ = self._moments(x, shape)

@@ -19,12 +19,13 @@ from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.layers.global_generators import drawn_from, generator_states
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
+from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.augmentation import augmented
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
 from tiebreak.train.optim import per_step
-from tiebreak.train.precision import callable_in
+from tiebreak.train.precision import MIXED, callable_in
 from tiebreak.train.schedule import factors
 from tiebreak.train.step import State, apply_update, averaged, hyper_tensors, loss_and_gradient, start_pass
 
@@ -36,8 +37,11 @@ Tick = Callable[[float, int], None]  # called with the share of the epoch that i
 class Loop:
     """One run with its network: an engine for `trainer`. It changes the state in place."""
 
-    def __init__(self, task: Task, network: nn.Module, run: Run, state: State) -> None:
+    def __init__(
+        self, task: Task, network: nn.Module, run: Run, state: State, precision: RunPrecision | None = None
+    ) -> None:
         self._task, self._network, self._run, self._state = task, network, run, state
+        self._precision = precision or run.precision
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the run's next epoch. Returns its mean training loss, over the losses before each update."""
@@ -52,14 +56,16 @@ class Loop:
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
         with averaged(self._state):
-            return [evaluate(self._task, self._network, split, how, self._run.precision)]
+            return [evaluate(self._task, self._network, split, how, self._precision)]
 
     def finite(self) -> list[bool]:
         """Whether all parameters are finite."""
         return [all(bool(torch.isfinite(value).all()) for value in self._state.params.values())]
 
     def provenance(self) -> dict[str, str]:
-        """The precision of matrix products on a GPU."""
+        """The precision of products, where it is not plain float32 on a CPU."""
+        if self._precision == "bfloat16":
+            return {"precision": MIXED}
         if not any(values.is_cuda for values in self._state.params.values()):
             return {}
         return {"precision": "TF32" if torch.backends.cuda.matmul.allow_tf32 else "float32, TF32 off"}
@@ -84,7 +90,7 @@ class Loop:
 
         network.train()
         start_pass(run.optimiser.kind, network, state.buffers, state.slots)
-        call = callable_in(network, run.precision)
+        call = callable_in(network, self._precision)
         renews, buffers = bool(updating_layers(network)), OwnBuffers(network, state.buffers)
         generators = generator_states()
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
