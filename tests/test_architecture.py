@@ -22,7 +22,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(BASE, ()),
     "study": (),
     "verdict.statistics": (),
-    "verdict.ranges": (),
     "plan.runs": ("study", "data.speech.front_end"),
     "plan": ("study", "catalog", "cost", "data", "models", "verdict.statistics"),
     "data": (),

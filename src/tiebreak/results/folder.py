@@ -17,6 +17,8 @@ from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
+SCORES_FILE = "scores.csv"  # of an --out folder of `tiebreak compare`
+
 
 def require_results_folder(folder: Path) -> None:
     """Refuse what is no results folder, in the same words for every command."""
@@ -24,6 +26,9 @@ def require_results_folder(folder: Path) -> None:
         what = "a file, not a folder" if folder.exists() else "no such folder"
         raise TiebreakError(f"{folder}: {what}; give the --out folder of `tiebreak run`")
     if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
+        if (folder / SCORES_FILE).is_file():
+            hint = f"`tiebreak open {folder}` and `tiebreak export {folder}` read it, `tiebreak compare` renews it"
+            raise TiebreakError(f"{folder}: an --out folder of `tiebreak compare`: it holds scores but no runs; {hint}")
         raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
 
 
