@@ -8,7 +8,7 @@ from pathlib import Path
 from tiebreak.cli.progress import ProgressListener
 from tiebreak.drive.device import require_device
 from tiebreak.drive.messages import Note
-from tiebreak.drive.runner import Listener, Machine, open_driver
+from tiebreak.drive.runner import Listener, Machine, check_precision, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
@@ -91,6 +91,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     if study.task == PROGRAM:
         check_start(study, machine, allow=allow_program or calls is not None)
     require_device(machine.device)
+    check_precision(study, machine.precision)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
     with locked(folder, lambda text: listen(Note(text=text))):

@@ -15,12 +15,11 @@ from support.small_study import (
     epochs_in,
     one_arm,
     one_thread,
+    small_study,
     train_plan,
     worker_processes,
     write_data,
 )
-from support.twins import make_run
-from tiebreak import catalog
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
@@ -74,13 +73,16 @@ def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
 
 def test_bf16_is_for_studies_that_state_one_precision_at_most() -> None:
     assert Machine(precision="bf16").device_label == "cpu, bf16"
-    runs = [make_run(catalog.DESIGNS["mlp"], precision=each) for each in (None, "bfloat16", "float64")]
-    check_precision(runs[:1], "bf16")
-    check_precision(runs[1:2], "bf16")
-    check_precision(runs, "float32")
-    for some in (runs[:2], runs[2:]):
+    check_precision(small_study(), "bf16")
+    check_precision(small_study(precision="bfloat16"), "bf16")
+    check_precision(small_study(precision="float64"), "float32")
+    one = [
+        {"name": "pool", "design": "cnn-pool", "precision": "bfloat16"},
+        {"name": "strided", "design": "cnn-strided"},
+    ]
+    for more in ({"arms": one}, {"precision": "float64"}):
         with pytest.raises(TiebreakError, match=r"bf16.*states"):
-            check_precision(some, "bf16")
+            check_precision(small_study(**more), "bf16")
 
 
 def test_tf32_is_for_a_gpu() -> None:

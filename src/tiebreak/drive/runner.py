@@ -5,7 +5,7 @@ It is the only writer of the store and imports no torch: training happens in wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,9 +72,9 @@ def missing(plan: Plan, store: Store) -> list[Run]:
     return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
 
 
-def check_precision(runs: Collection[Run], option: Precision) -> None:
-    """Refuse --precision bf16 for runs whose study states another precision, or several."""
-    stated = {run.precision or "float32" for run in runs}
+def check_precision(study: Study, option: Precision) -> None:
+    """Refuse --precision bf16 for a study that states another precision, or several."""
+    stated = {study.precision_of(arm) or "float32" for arm in study.arms}
     if option == "bf16" and stated - {"float32"} and stated != {"bfloat16"}:
         raise TiebreakError(
             f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
@@ -85,7 +85,6 @@ def check_precision(runs: Collection[Run], option: Precision) -> None:
 @contextmanager
 def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
     """A driver with one open store and one set of worker processes. `listen` gets every message."""
-    check_precision(plan.runs.values(), machine.precision)
     checksums = folder / CHECKSUMS_FILE
     with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
         save_checksums(checksums)

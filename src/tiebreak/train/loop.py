@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tiebreak.data.batches import epoch_batches
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import weigh_rows
-from tiebreak.layers.buffer_updates import OwnBuffers, take_buffer_updates, updating_layers
+from tiebreak.layers.buffer_updates import OwnBuffers, updates_of, updating_layers
 from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.layers.global_generators import drawn_from, generator_states
 from tiebreak.plan.runs import Run
@@ -24,6 +24,7 @@ from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.augmentation import augmented
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
+from tiebreak.train.foreach_update import update_all
 from tiebreak.train.optim import per_step
 from tiebreak.train.precision import MIXED, callable_in
 from tiebreak.train.schedule import factors
@@ -31,6 +32,7 @@ from tiebreak.train.step import State, apply_update, averaged, hyper_tensors, lo
 
 TICK_SECONDS = 0.5  # how often progress is reported
 
+Update = Callable[[int, tuple[Tensor, ...]], None]  # of a step, with its gradient
 Tick = Callable[[float, int], None]  # called with the share of the epoch that is done, and the steps that it took
 
 
@@ -74,6 +76,24 @@ class Loop:
         """A loop needs no preparation."""
         return 0.0
 
+    def _updates(self, hypers: dict[str, Tensor], changing: dict[str, Tensor]) -> Update:
+        """What updates the parameters at a step: on a GPU all at once."""
+        kind, state = self._run.optimiser.kind, self._state
+
+        def one_by_one(step: int, gradient: tuple[Tensor, ...]) -> None:
+            apply_update(kind, state, gradient, hypers | {name: values[step] for name, values in changing.items()})
+
+        if not next(iter(state.params.values())).is_cuda:
+            return one_by_one
+        fixed = {name: float(value) for name, value in hypers.items()}
+        course = {name: values.tolist() for name, values in changing.items()}
+
+        def at_once(step: int, gradient: tuple[Tensor, ...]) -> None:
+            numbers = fixed | {name: values[step] for name, values in course.items()}
+            update_all(kind, state, gradient, numbers, hypers)
+
+        return at_once
+
     def _train_pass(self, split: Split, tick: Tick) -> Tensor:
         """Train on every example of a split once. Returns the losses of all steps."""
         task, network, run, state = self._task, self._network, self._run, self._state
@@ -86,12 +106,14 @@ class Loop:
         augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
         course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
-        changing = per_step(run.optimiser.kind, hypers, course, state.steps)
+        update = self._updates(hypers, per_step(run.optimiser.kind, hypers, course, state.steps))
 
         network.train()
         start_pass(run.optimiser.kind, network, state.buffers, state.slots)
         call = callable_in(network, self._precision)
-        renews, buffers = bool(updating_layers(network)), OwnBuffers(network, state.buffers)
+        renewing, buffers = updating_layers(network), OwnBuffers(network, state.buffers)
+        padded = (batches.weights == 0).any(axis=1)
+        weigh_rows(network, None, native=True)
         generators = generator_states()
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
         losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
@@ -103,20 +125,18 @@ class Loop:
             for number, layer in enumerate(layers):
                 layer.key.copy_(keys[step, number])
                 layer.calls = 0
-            hypers |= {name: values[step] for name, values in changing.items()}
-            if renews:
+            if padded[step]:
                 weigh_rows(network, weights[step])
             loss, gradient = loss_and_gradient(task, call, params, batch, weights[step], hypers)
-            apply_update(run.optimiser.kind, state, gradient, hypers)
+            update(step, gradient)
             buffers.keep()
-            for name, values in take_buffer_updates(network).items() if renews else ():
+            for name, values in updates_of(renewing).items() if renewing else ():
                 state.buffers[name].copy_(values)
             losses[step] = loss
             if time.monotonic() - reported > TICK_SECONDS:
                 reported = time.monotonic()
                 tick((step + 1) / steps, step + 1)
-        if renews:
-            weigh_rows(network, None)
+        weigh_rows(network, None)
         if drawn := drawn_from(generators):
             raise TiebreakError(
                 f"{run.design}: the forward pass draws random numbers from the generator of {drawn}, which no run could"
