@@ -54,7 +54,7 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     start = time.perf_counter()
     single = make_group(job, runs[:1])
     train = single.split("train", {})
-    loop = Loop(single.task, single.network, single.runs[0], single.states[0])
+    loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
     batch = select(single.task, train, lambda values: values[: runs[0].batch])
     _time(loop, batch, 1)  # warms up, and fails here if the design does
     step = _time(loop, batch, 1)
@@ -118,7 +118,9 @@ def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fu
         try:
             before = _allocated(job.device)
             group = make_group(job, runs)
-            fused = Fused(group.task, group.network, group.runs, group.states, compiled=False)
+            fused = Fused(
+                group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
                 _time(fused, split, steps)

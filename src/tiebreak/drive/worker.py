@@ -158,8 +158,8 @@ def _train_group(
 def make_engine(group: RunGroup, strategy: Strategy) -> Engine:
     """The engine that trains the group with a strategy."""
     if strategy == "loop":
-        return Loop(group.task, group.network, group.runs[0], group.states[0])
-    return Fused(group.task, group.network, group.runs, group.states)
+        return Loop(group.task, group.network, group.runs[0], group.states[0], group.precision)
+    return Fused(group.task, group.network, group.runs, group.states, precision=group.precision)
 
 
 def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:

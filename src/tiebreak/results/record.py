@@ -9,7 +9,7 @@ from typing import Literal
 from tiebreak.results.packing import Arrays
 
 Status = Literal["done", "diverged", "failed"]
-Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
+Precision = Literal["float32", "tf32", "bf16"]  # of products; tf32 on a GPU only
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
 EVALUATED_EPOCH = "evaluated_epoch"  # of a run's provenance, with early stopping
 PROGRAM_RUNS = "program-runs"  # the folder of the runs of a program, in the results folder
