@@ -47,7 +47,7 @@ def test_a_client_gets_the_newest_and_then_every_change(tmp_path: Path, listed: 
 
     async def follow() -> list[tuple[str, dict[str, Any]]]:
         watching = Hub([tmp_path / "one"])
-        watching.start()
+        await watching.start()
         stream = events(watching, None if listed else next(iter(watching.studies.values())), "")
         found = [content(await following(stream))]
         while listed and found[-1][1]["studies"][0]["state"] == "reading":
@@ -84,4 +84,4 @@ def test_clients_that_went_away_are_forgotten(tmp_path: Path) -> None:
     watching = Hub([tmp_path / "one"])
     with serving(web_app(watching, Access())) as client:
         client.get("/api/events", parts=1)
-        assert not watching.is_watched
+        assert not watching.clients

@@ -18,10 +18,10 @@ def test_results_folders_are_found_below_a_folder_also_later(tmp_path: Path) -> 
     (tmp_path / "runs" / "something else").mkdir()
     (tmp_path / "runs" / "a file").write_text("")
     hub = Hub([tmp_path / "runs", tmp_path / "runs" / "one"])
-    hub.find()
+    asyncio.run(hub.find())
     assert [study.folder.path.name for study in hub.studies.values()] == ["one"]
     watched.make_folder(tmp_path / "runs" / "two", ended=1)
-    hub.find()
+    asyncio.run(hub.find())
     assert [study.folder.path.name for study in hub.studies.values()] == ["one", "two"]
     assert not hub.single
 
@@ -30,18 +30,18 @@ def test_results_folders_are_found_below_a_folder_also_later(tmp_path: Path) -> 
 def test_one_results_folder_is_a_single_study(tmp_path: Path, given: bool) -> None:
     watched.make_folder(tmp_path / "one", ended=1)
     hub = Hub([], studies=[tmp_path / "one"]) if given else Hub([tmp_path / "one"])
-    hub.find()
+    asyncio.run(hub.find())
     assert hub.single
 
 
 def test_a_folder_that_vanished_or_never_was_holds_nothing(tmp_path: Path) -> None:
     hub = Hub([tmp_path / "nothing"])
-    hub.find()
+    asyncio.run(hub.find())
     assert not hub.studies
 
 
 async def started(hub: Hub) -> Hub:
-    hub.start()
+    await hub.start()
     return hub
 
 
@@ -71,7 +71,7 @@ def test_fifty_who_ask_at_once_cost_one_reading(tmp_path: Path, monkeypatch: pyt
 def test_a_folder_that_nobody_watches_is_read_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched.make_folder(tmp_path / "one", ended=2)
     hub = Hub([tmp_path / "one"])
-    hub.find()
+    asyncio.run(hub.find())
     (study,) = hub.studies.values()
     assert hub._is_wanted(study)  # not read yet
     asyncio.run(study.refresh())
@@ -79,9 +79,9 @@ def test_a_folder_that_nobody_watches_is_read_no_more(tmp_path: Path, monkeypatc
     assert not hub._is_wanted(study)
     for wanted in (study, None):
         with hub.watching(wanted):
-            assert hub.is_watched
+            assert hub.clients == 1
             assert hub._is_wanted(study)
-    assert not hub.is_watched
+    assert not hub.clients
 
 
 def test_equal_content_has_an_equal_version_and_no_line_break() -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from support import watched
 from support.web_client import WebClient, serving
+from tiebreak.results.manifest import write_files
+from tiebreak.watch import web_app as app_module
 from tiebreak.watch.access import Access
 from tiebreak.watch.hub import Hub
 from tiebreak.watch.snapshot import SUMMARY
@@ -77,3 +79,25 @@ def test_the_page_of_a_study(client: WebClient) -> None:
 )
 def test_other_addresses_are_not_found(client: WebClient, address: str) -> None:
     assert client.get(address.replace("ID", identity(client))).status == 404
+
+
+def test_there_may_be_many_pages_but_not_any_number(client: WebClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.get("/api/events", method="HEAD").body == b""
+    monkeypatch.setattr(app_module, "MOST_CLIENTS", 0)
+    assert client.get("/api/events").status == 503
+
+
+def test_the_finished_report_is_served_so_that_nothing_in_it_runs(tmp_path: Path) -> None:
+    watched.make_folder(tmp_path / "one", ended=3)
+    write_files(tmp_path / "one", {"report.html": "<h1>the report</h1>", "report.md": "# the report"})
+    with serving(web_app(Hub([tmp_path / "one"]), Access())) as client:
+        address = client.get(f"/api/study/{identity(client)}").json["report"]
+        page = client.get(address)
+        assert page.body == b"<h1>the report</h1>"
+        policy = page.headers["content-security-policy"]
+        assert policy.startswith("sandbox; default-src 'none';")
+        assert "script" not in policy
+        assert client.get(f"{address}report.md").headers["content-type"].startswith("text/plain")
+        (tmp_path / "one" / "report.html").unlink()
+        (tmp_path / "one" / "report.html").symlink_to("/etc/passwd")
+        assert client.get(address).status == 404

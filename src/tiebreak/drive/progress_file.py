@@ -62,7 +62,7 @@ class ProgressFile:
             "doing": self._doing,
             "seconds_left": self._seconds_left(),
             "rate": _known(sum(progress.rates.values())),
-            "cohorts": tuple(self._cohort(name, runs) for name, runs in progress.cohorts().items()),
+            "cohorts": self._cohorts(),
         }
         self._content = self._content.model_copy(update=found)
         try:
@@ -80,13 +80,18 @@ class ProgressFile:
         spent, gained = now - since, share - before
         return spent * max(0.0, 1 - share) / gained if gained > 0 and spent >= ENOUGH else None
 
-    def _cohort(self, name: str, training: list[str]) -> LiveCohort:
-        progress = self._progress
-        partial = sum(progress.epochs[one] - math.floor(progress.epochs[one]) for one in training)
-        rate = sum(progress.rates[one] for one in training)
-        left = sum(run.epochs - progress.epochs[one] for one, run in progress.runs.items() if run.cohort == name)
-        seconds = _known(left * progress.steps / rate) if rate > 0 else None
-        return LiveCohort(name=name, partial=max(0.0, partial), seconds_left=seconds)
+    def _cohorts(self) -> tuple[LiveCohort, ...]:
+        """The cohorts that are being trained; the runs of each that have not begun count, too."""
+        progress, left = self._progress, dict[str, float]()
+        for one, run in progress.runs.items():
+            left[run.cohort] = left.get(run.cohort, 0.0) + run.epochs - progress.epochs[one]
+        found = []
+        for name, training in progress.cohorts().items():
+            partial = sum(progress.epochs[one] - math.floor(progress.epochs[one]) for one in training)
+            rate = sum(progress.rates[one] for one in training)
+            seconds = _known(left[name] * progress.steps / rate) if rate > 0 else None
+            found.append(LiveCohort(name=name, partial=max(0.0, partial), seconds_left=seconds))
+        return tuple(found)
 
 
 def _known(value: float) -> float | None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from tiebreak.errors import TiebreakError
 from tiebreak.system import python
 
-GOODBYE = 2.0  # seconds in which clients get the last state
+LAST_READING = 5.0  # seconds for the reading of the last state, at most
+GOODBYE = 1.5  # seconds in which clients get it
 PATIENCE = 10.0  # seconds for the process to end
 
 
@@ -53,7 +54,10 @@ def main() -> None:
 
     def end_with_the_run(server: Server) -> None:
         sys.stdin.buffer.read()
-        if hub.is_watched:
+        end = time.monotonic() + LAST_READING
+        while hub.clients and hub.is_running and time.monotonic() < end:
+            time.sleep(0.1)
+        if hub.clients:
             time.sleep(GOODBYE)
         server.stop()
 

@@ -89,20 +89,30 @@ class Hub:
         return len(alone) == len(self._given) + len(self._places) == len(self.studies) == 1
 
     @property
-    def is_watched(self) -> bool:
-        """Whether a client has an event stream."""
-        return self._list_clients + sum(study.clients for study in self.studies.values()) > 0
+    def clients(self) -> int:
+        """How many event streams there are."""
+        return self._list_clients + sum(study.clients for study in self.studies.values())
 
-    def find(self) -> None:
+    @property
+    def is_running(self) -> bool:
+        """Whether a study is being trained, as far as was read."""
+        return any(study.folder.snapshot["state"] == "running" for study in self.studies.values())
+
+    async def find(self) -> None:
         """Look for results folders that are new."""
-        for folder in [*self._given, *(one for place in self._places for one in _inside(place))]:
+        found = await asyncio.to_thread(lambda: [one for place in self._places for one in _inside(place)])
+        before = len(self.studies)
+        for folder in (*self._given, *found):
             watched = WatchedStudy(folder)
             self.studies.setdefault(watched.folder.id, watched)
+        self._searched = time.monotonic()
+        if len(self.studies) > before:
+            self._announce()
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Begin to read, in the running event loop."""
         self._loop = asyncio.get_running_loop()
-        self.find()
+        await self.find()
         self._work = asyncio.create_task(self._read())
 
     async def stop(self) -> None:
@@ -126,8 +136,7 @@ class Hub:
     async def _read(self) -> None:
         while True:
             if time.monotonic() - self._searched > FIND_EVERY:
-                self.find()
-                self._searched = time.monotonic()
+                await self.find()
             await self._refresh_all([study for study in self.studies.values() if self._is_wanted(study)])
             await asyncio.sleep(EVERY)
 

@@ -68,7 +68,7 @@ class WatchedFolder:
         """Read the folder if its files have changed. Whether the snapshot is another one now."""
         stamp, now = _stamp(self.path), time.monotonic()
         died = self.snapshot["state"] == "running" and read_live(self.path) is None
-        if (stamp == self._stamp and not died) or now < self._next:
+        if not died and (stamp == self._stamp or now < self._next):
             return False
         before, start = self.snapshot, time.thread_time()
         try:
@@ -94,6 +94,8 @@ class WatchedFolder:
         if not is_results_folder(self.path):
             return self._without_records("empty", "no study has begun here")
         live = read_live(self.path)
+        if live is not None and not (self.path / PLAN_FILE).is_file():
+            return self._without_records("empty", "a study is being planned here")
         with opened(self.path, WAIT) as store:
             planned = self._plan(store, stamp)
             records, ended = self._records.read(store)

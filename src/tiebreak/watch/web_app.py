@@ -30,6 +30,8 @@ TYPES = {
     ".svg": "image/svg+xml",
     ".png": "image/png",
 }
+EVENTS = "text/event-stream"
+MOST_CLIENTS = 500  # event streams at once
 INDEX = "index.html"
 REPORT = {"": HTML_FILE, HTML_FILE: HTML_FILE, MARKDOWN_FILE: MARKDOWN_FILE}  # address -> file, all there are
 # A report is a file of the folder, so it may be a stranger's: nothing in it runs, and it loads nothing.
@@ -45,7 +47,7 @@ def web_app(hub: Hub, access: Access) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        hub.start()
+        await hub.start()
         try:
             yield
         finally:
@@ -88,6 +90,10 @@ def web_app(hub: Hub, access: Access) -> Starlette:
 
     async def study_events(request: Request) -> Response:
         found = study_of(request) if "id" in request.path_params else None
+        if hub.clients >= MOST_CLIENTS:
+            raise HTTPException(503, f"{MOST_CLIENTS} pages are open already")
+        if request.method == "HEAD":
+            return Response(media_type=EVENTS)
         return _EventResponse(events(hub, found, request.headers.get("last-event-id", "")))
 
     routes = {
@@ -115,7 +121,7 @@ class _EventResponse(StreamingResponse):
     """Events until the client goes away: then the stream is closed at once, so that nothing is read for it."""
 
     def __init__(self, stream: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(stream, media_type="text/event-stream")
+        super().__init__(stream, media_type=EVENTS)
         self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

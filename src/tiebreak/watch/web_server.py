@@ -84,6 +84,7 @@ def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[S
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
         ws="none",
         timeout_graceful_shutdown=GRACE,
     )
