@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -12,12 +15,16 @@ from tiebreak.report.terminal.training_display import CohortState, TrainingProgr
 from tiebreak.results.record import EpochRecord, Status
 from tiebreak.text import number_of
 
+MANY_RUNS = 100  # then the state, a sum over all runs, is made at most every REFRESH_SECONDS
+REFRESH_SECONDS = 0.2
+
 
 class ProgressListener:
     """A listener for `api.run`. Shows nothing when there is nothing to train."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console, self._clock = console, clock
+        self._shown, self._stale = -math.inf, False  # when, and whether something has happened since
         self._display: TrainingProgress | None = None
         self._runs: dict[str, PendingRun] = {}
         self._paths: dict[str, list[str]] = {}  # trajectory -> identities
@@ -38,6 +45,8 @@ class ProgressListener:
 
     def _close(self) -> None:
         if self._display is not None:
+            if self._stale:
+                self._show()
             self._display.__exit__(None, None, None)
             self._display = None
 
@@ -79,7 +88,7 @@ class ProgressListener:
     def _reach(self, epochs: dict[str, float], rate: float) -> None:
         self._epochs |= epochs
         self._rates |= dict.fromkeys(epochs, rate / max(1, len(epochs)))
-        self._show()
+        self._show_if_due()
 
     def _end(self, identity: str, status: Status, reason: str) -> None:
         run = self._runs[identity]
@@ -87,13 +96,19 @@ class ProgressListener:
         self._rates.pop(identity, None)
         if status != "done":
             self._print(f"{run.label}: {status}: {reason}")
-        self._show()
+        self._show_if_due()
         if len(self._ended) == len(self._runs):
             self._close()
+
+    def _show_if_due(self) -> None:
+        self._stale = True
+        if len(self._runs) <= MANY_RUNS or self._clock() - self._shown >= REFRESH_SECONDS:
+            self._show()
 
     def _show(self) -> None:
         if self._display is None:
             return
+        self._shown, self._stale = self._clock(), False
         runs, ended = self._runs, list(self._ended.values())
         left = {identity: run.epochs - run.done for identity, run in runs.items()}
         gained = {identity: self._epochs[identity] - run.done for identity, run in runs.items()}

@@ -11,7 +11,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord
 
 MOST_DEATHS = 3  # of workers with one job: then its runs fail
-KEPT = 2  # checkpoints of a run, as the recorder keeps them
+KEPT = 2  # checkpoints of a run, by the recorder too: the older one is there in case the newer one is damaged
 
 
 class Assignment:
