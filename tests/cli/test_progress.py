@@ -154,7 +154,7 @@ def test_of_two_runs_on_one_path_the_one_that_is_being_trained_goes_on() -> None
         watch.on_message(TrainingStarted(runs=runs, steps=1, stored=0, workers=1))
         for number in (1, 2):
             watch.on_message(epoch(number, "both"))
-        assert sorted(watch._epochs.values()) == [0, 2]
+        assert sorted(watch._progress.epochs.values()) == [0, 2]
         watch.on_message(ended("a-short"))
         for number in (1, 2, 3, 4):
             watch.on_message(epoch(number, "both"))
@@ -246,7 +246,7 @@ def test_the_state_of_many_runs_is_not_summed_up_for_every_message(monkeypatch: 
     now, shown = [0.0], list[float]()
     monkeypatch.setattr(TrainingProgress, "show", lambda self, state: shown.append(state.epochs))
     runs = {f"{number}": 2 for number in range(MANY_RUNS + 1)}
-    with ProgressListener(Screen().console, lambda: now[0]) as watch:
+    with ProgressListener(Screen().console, clock=lambda: now[0]) as watch:
         watch.on_message(begun(runs))
         for number in range(50):
             watch.on_message(epoch(1, f"{number}"))

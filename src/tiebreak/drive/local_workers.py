@@ -48,6 +48,11 @@ class Pool:
             with suppress(queue.Empty):  # a reader may wait for room
                 self._lines.get(timeout=0.01)
 
+    @property
+    def slots(self) -> int:
+        """How many jobs can run at a time."""
+        return self._workers
+
     def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[list[Message], None, None]:
         """The messages of all jobs in the order of their arrival, those together that have arrived meanwhile.
 

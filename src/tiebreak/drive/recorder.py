@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tiebreak.drive.assignment import KEPT
-from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
+from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StepsTimed, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.checkpoint_file import checkpoint_folder, checkpoint_path
@@ -14,7 +14,7 @@ from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
 from tiebreak.text import number_of
 
-STORED = (EpochDone, RunEnded, ExhibitsMade, StrategyMeasured)
+STORED = (EpochDone, RunEnded, ExhibitsMade, StrategyMeasured, StepsTimed)
 
 
 def record(store: Store, folder: Path, *messages: Message) -> None:
@@ -55,11 +55,19 @@ def _store(store: Store, message: Message) -> list[CheckpointRecord]:
     elif isinstance(message, ExhibitsMade):
         for exhibit in message.exhibits:
             store.add_exhibit(exhibit)
-    elif isinstance(message, StrategyMeasured):
-        store.add_choice(message.choice)
+    elif isinstance(message, StrategyMeasured | StepsTimed):
+        _add_measured(store, message)
     for state in superfluous:
         store.drop_checkpoint(state)
     return superfluous
+
+
+def _add_measured(store: Store, message: StrategyMeasured | StepsTimed) -> None:
+    if isinstance(message, StrategyMeasured):
+        store.add_choice(message.choice)
+    else:
+        for times in message.times:
+            store.add_step_times(times)
 
 
 def remove_unrecorded(folder: Path, kept: Iterable[CheckpointRecord]) -> None:
