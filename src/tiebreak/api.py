@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tiebreak.cli.progress import ProgressListener
 from tiebreak.drive.device import require_device
+from tiebreak.drive.jobs import check_precision
 from tiebreak.drive.messages import Note
-from tiebreak.drive.runner import Listener, Machine, check_precision, open_driver
+from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan

@@ -20,10 +20,10 @@ from support.small_study import (
     worker_processes,
     write_data,
 )
-from tiebreak.drive.jobs import StrategyOption
+from tiebreak.drive.jobs import StrategyOption, check_precision
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, check_precision, missing, open_driver
+from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan

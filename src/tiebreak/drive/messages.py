@@ -29,7 +29,7 @@ Decoded = TypeVar("Decoded")
 class Job:
     """One unit of work: runs of one cohort, where data and results folder are, and the checkpoints to continue from.
 
-    `train` trains them (fused: as one computation; loop: one after the other), `measure` times both strategies,
+    `train` trains them (fused: as one computation; else: one after the other), `measure` times the strategies,
     `exhibits` makes the exhibits of one finished run, with these `examples` of the test split.
     """
 
@@ -43,6 +43,7 @@ class Job:
     checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, furthest first
     examples: tuple[int, ...] = ()
     precision: Precision = "float32"
+    compiled: bool | None = None  # fused steps on a GPU; None: decided by the number of steps
     checksums: str | None = None  # a file: what the driver has hashed (`data.checksums`)
 
     @property

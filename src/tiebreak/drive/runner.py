@@ -72,16 +72,6 @@ def missing(plan: Plan, store: Store) -> list[Run]:
     return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
 
 
-def check_precision(study: Study, option: Precision) -> None:
-    """Refuse --precision bf16 for a study that states another precision, or several."""
-    stated = {study.precision_of(arm) or "float32" for arm in study.arms}
-    if option == "bf16" and stated - {"float32"} and stated != {"bfloat16"}:
-        raise TiebreakError(
-            f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
-            " --precision, or remove `precision` from the study"
-        )
-
-
 @contextmanager
 def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
     """A driver with one open store and one set of worker processes. `listen` gets every message."""
@@ -118,9 +108,10 @@ class Driver:
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
         device, processes = self._machine.device, self._machine.processes()
         jobs = [
-            self._job(share, work="train", strategy=strategy)
+            self._job(share, work="train", strategy=strategy, compiled=choice and choice.compiled)
             for key, strategy in strategies.items()
-            for share in split_into_jobs(left[key], strategy, self._choice(key), device, processes)
+            for choice in [self._choice(key)]
+            for share in split_into_jobs(left[key], strategy, choice, device, processes)
         ]
         self._listen(self._started(groups, strategies, min(processes, len(jobs))))
         for message in failed:
@@ -151,8 +142,8 @@ class Driver:
 
         Returns the ends of runs whose design raised: they are stored, but `listen` has not got them yet.
         """
-        option, names = self._machine.strategy, cohort_names(groups)
-        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option)]
+        option, device, names = self._machine.strategy, self._machine.device, cohort_names(groups)
+        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option, device)]
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
@@ -199,9 +190,10 @@ class Driver:
         """Milliseconds for a step of a run, if they were measured; else the mean over the cohorts that were."""
         choice = self._choice(key)
         if choice is None:
-            known = [each.fused_ms or each.loop_ms for each in self._choices.values()]
+            known = [each.fused_ms or each.alone_ms for each in self._choices.values()]
             return sum(known) / len(known) if known else 1.0
-        return choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms
+        alone = choice.alone_ms if strategy == "captured" else choice.loop_ms
+        return choice.fused_ms if strategy == "fused" and choice.fused_ms else alone
 
     def _job(self, runs: Sequence[Run], **more: Any) -> Job:
         machine = self._machine
