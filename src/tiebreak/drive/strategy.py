@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -18,6 +19,7 @@ from tiebreak.drive.jobs import CPU_COHORT
 from tiebreak.drive.lone_run import choose, time_captured
 from tiebreak.drive.memory_fit import MEMORY_SHARE, Probe, runs_that_fit
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
+from tiebreak.drive.timing_budget import MOST_SECONDS, TIMING_SHARE
 from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
@@ -28,7 +30,7 @@ from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 
-STEPS, ROUNDS = 6, 5  # timed steps of a round; rounds, of which the median counts
+STEPS, ROUNDS = 6, 5  # timed steps of a round at most; rounds, of which the median counts
 ENOUGH, PATIENCE = 3, 6.0  # rounds that suffice once they have taken this many seconds
 GPU_RUNS = 32  # enough to see the gain, few enough to fit
 
@@ -55,29 +57,34 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     start = time.perf_counter()
     single = make_group(job, runs[:1])
     train = single.split("train", {})
-    cut = select(single.task, train, lambda values: values[: STEPS * runs[0].batch])
     loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
-    _time(loop, cut)  # warms up, and fails here if the design does
+    batch = select(single.task, train, lambda values: values[: runs[0].batch])
+    _time(loop, batch, 1)  # warms up, and fails here if the design does
+    step = _time(loop, batch, 1)
     built = time.perf_counter()
-    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut)
     whole = count(single.task, train)
-    captured = None if job.device == "cpu" else time_captured(job, runs[0], cut, _time)
+    long = runs[0].epochs * -(-whole // runs[0].batch)  # steps of a run
+    limit = timing_limit(step, sum(run.epochs for run in runs) * -(-whole // runs[0].batch))
+    steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
+    cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
+    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut, steps)
+    captured = None if job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
     if isinstance(captured, str):
         reason, captured = reason or captured, None
     loop_times, fused_times = [], []
     prepared = {"loop": built - start, "fused": time.perf_counter() - built}
-    start = time.perf_counter()
+    began, start = start, time.perf_counter()
     for done in range(rounds):
-        if done >= ENOUGH and time.perf_counter() - start > PATIENCE:
+        now = time.perf_counter()
+        if (done >= ENOUGH and now - start > PATIENCE) or (done and now - began > limit):
             break
-        loop_times.append(_time(loop, cut))
+        loop_times.append(_time(loop, cut, steps))
         if fused is not None:
-            fused_times.append(_time(fused[0], cut))
+            fused_times.append(_time(fused[0], cut, steps))
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
-    steps = runs[0].epochs * -(-whole // runs[0].batch)
-    strategy = choose(loop_ms, captured, fused_ms, steps)
-    gain = estimate(fused_ms / 1000 * len(runs), steps, fused[0].operations()) if fused and fused_ms else None
+    strategy = choose(loop_ms, captured, fused_ms, long)
+    gain = estimate(fused_ms / 1000 * len(runs), long, fused[0].operations()) if fused and fused_ms else None
     choice = Choice(
         cohort=runs[0].cohort,
         device=job.device_label,
@@ -93,37 +100,48 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         compile_saves=gain.saved if gain and job.device != "cpu" else None,
     )
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
-    batch = select(single.task, train, lambda values: values[: runs[0].batch])
     start = time.perf_counter()
     engine.evaluate(batch)
     seconds = (time.perf_counter() - start) / many / count(single.task, batch)
     return Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=seconds, examples=whole)
 
 
-def _time(engine: Loop | Fused, split: Split) -> float:
-    """Seconds of a training step."""
+def timing_limit(step: float, steps: int) -> float:
+    """Seconds that timing may take before a training of so many steps in all, if each takes `step` seconds."""
+    return max(MOST_SECONDS, TIMING_SHARE * step * steps)
+
+
+def affordable_steps(step: float, runs: int, limit: float) -> int:
+    """Steps of a round, such that the least rounds of both strategies keep the limit if fusing gains nothing."""
+    return max(1, min(STEPS, int(limit / ((1 + ENOUGH) * (1 + runs) * step)))) if step else STEPS
+
+
+def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
+    """Seconds of a training step, of so many on the split."""
     start = time.perf_counter()
-    engine.train_epoch(split, lambda share, steps: None)
-    return (time.perf_counter() - start) / STEPS
+    engine.train_epoch(split, lambda share, done: None)
+    return (time.perf_counter() - start) / steps
 
 
-def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, int] | None, str]:
+def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fused, int, int] | None, str]:
     """The runs fused and warmed up, with their number and how many would fit; or why they cannot be.
 
     On a GPU, where there are more runs than these, half of them first: the peaks of both tell what a run needs.
     """
     probes: list[Probe] = []
     if job.device != "cpu" and len(job.runs) > len(runs) > 1:
-        half, reason = _probe(job, runs[: len(runs) // 2], split, probes)
+        half, reason = _probe(job, runs[: len(runs) // 2], split, steps, probes)
         if half is None:
             return None, reason
         del half
         gc.collect()
         torch.cuda.empty_cache()
-    return _probe(job, runs, split, probes)
+    return _probe(job, runs, split, steps, probes)
 
 
-def _probe(job: Job, runs: list[Run], split: Split, probes: list[Probe]) -> tuple[tuple[Fused, int, int] | None, str]:
+def _probe(
+    job: Job, runs: list[Run], split: Split, steps: int, probes: list[Probe]
+) -> tuple[tuple[Fused, int, int] | None, str]:
     """The runs fused and warmed up; their peak is added to the probes. Where memory runs out, half of them."""
     while True:
         try:
@@ -134,7 +152,7 @@ def _probe(job: Job, runs: list[Run], split: Split, probes: list[Probe]) -> tupl
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
-                _time(fused, split)
+                _time(fused, split, steps)
                 fused.evaluate(_evaluated(group, split))
             if job.device != "cpu":
                 probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
