@@ -7,57 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import StrategyOption, describe_choice, needs_measuring, split_into_jobs, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, split_into_jobs, strategy_for
 from tiebreak.drive.local_workers import Pool
+from tiebreak.drive.machine import LOCAL, Machine
 from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
 from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
 from tiebreak.drive.timing_budget import needs_timing, timing_seconds, training_seconds
-from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
-from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Precision, Strategy, device_label
+from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Strategy
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
-from tiebreak.system import cores
 from tiebreak.text import listed, number_of
+
+if TYPE_CHECKING:
+    from tiebreak.cluster.ray_pool import RayPool
+
+__all__ = ["Driver", "Listener", "Machine", "missing", "open_driver"]
 
 CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
 Listener = Callable[[Message], None]
 Cohorts = Mapping[str, Sequence[Run]]  # by key
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where training happens, and how."""
-
-    device: str = "cpu"
-    workers: int | None = None  # None: one per core on the CPU, one on a GPU
-    data_dir: Path | None = None
-    strategy: StrategyOption = "auto"  # auto: the faster one, measured once per cohort
-    precision: Precision = "float32"
-
-    def __post_init__(self) -> None:
-        """Refuse a precision that the device does not have."""
-        if self.precision != "float32" and self.device == "cpu":
-            raise TiebreakError(f"--precision {self.precision} requires --device cuda")
-
-    @property
-    def device_label(self) -> str:
-        """The device and its precision, as records name them."""
-        return device_label(self.device, self.precision)
-
-    def processes(self) -> int:
-        """How many worker processes to start."""
-        if self.workers is not None:
-            return self.workers
-        return cores() if self.device == "cpu" else 1
 
 
 def missing(plan: Plan, store: Store) -> list[Run]:
@@ -77,7 +53,7 @@ def missing(plan: Plan, store: Store) -> list[Run]:
 def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
     """A driver with one open store and one set of worker processes. `listen` gets every message."""
     checksums = folder / CHECKSUMS_FILE
-    with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
+    with closing(Store.create(folder)) as store, _workers(plan, folder, machine) as pool:
         save_checksums(checksums)
         try:
             yield Driver(plan, folder, machine, store, pool, listen)
@@ -85,10 +61,23 @@ def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) ->
             checksums.unlink(missing_ok=True)
 
 
+def _workers(plan: Plan, folder: Path, machine: Machine) -> Pool | RayPool:
+    if machine.on == LOCAL:
+        return Pool(machine.processes())
+    from tiebreak.cluster.ray_connection import require_ray
+
+    require_ray(machine.on)
+    from tiebreak.cluster.ray_pool import RayPool
+
+    return RayPool(plan, folder, machine)
+
+
 class Driver:
     """One plan at work: makes the jobs, and stores and reports what the workers send."""
 
-    def __init__(self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool, listen: Listener) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool | RayPool, listen: Listener
+    ) -> None:
         self._plan, self._folder, self._machine = plan, folder, machine
         self._store, self._pool, self._listen = store, pool, listen
         self._choices = store.choices()
@@ -107,12 +96,13 @@ class Driver:
         left = {key: some for key, some in groups.items() if some[0].identity not in ended}
         names = cohort_names(left)
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
-        device, processes = self._machine.device, self._machine.processes()
+        device, processes = self._machine.device, self._pool.slots
         self._time_in_turns(left, strategies)
         jobs = [
-            self._job(share, work="train", strategy=strategy)
+            self._job(share, work="train", strategy=strategy, compiled=choice and choice.compiled)
             for key, strategy in strategies.items()
-            for share in split_into_jobs(left[key], strategy, self._choice(key), device, processes)
+            for choice in [self._choice(key)]
+            for share in split_into_jobs(left[key], strategy, choice, device, processes)
         ]
         self._listen(self._started(groups, strategies, min(processes, len(jobs))))
         for message in failed:
@@ -143,15 +133,15 @@ class Driver:
 
         Returns the ends of runs whose design raised: they are stored, but `listen` has not got them yet.
         """
-        option, names = self._machine.strategy, cohort_names(groups)
-        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option)]
+        option, device, names = self._machine.strategy, self._machine.device, cohort_names(groups)
+        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option, device)]
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
             )
         failed = []
-        for message in self._pool.run([self._job(groups[key], work="measure") for key in new], at_most=1):
-            record(self._store, self._folder, message)
+        jobs = [self._job(groups[key], work="measure") for key in new]
+        for message in self._stored(jobs, at_most=1):
             if isinstance(message, RunEnded):
                 failed.append(message)
             elif isinstance(message, StrategyMeasured):
@@ -170,7 +160,7 @@ class Driver:
         if self._machine.strategy == "loop" or not needs_timing(arms, groups, known, device):
             return
         costs = {key: self._cost(key, strategy) for key, strategy in strategies.items()}
-        training = training_seconds(groups, costs, self._plan.data.sizes["train"]) / self._machine.processes()
+        training = training_seconds(groups, costs, self._plan.data.sizes["train"]) / self._pool.slots
         self._listen(Note(text=f"timing a training step of {listed(list(cohort_names(arms).values()))} in turns"))
         runs, seconds = [some[0] for some in arms.values()], timing_seconds(len(arms), training)
         self._work([self._job(runs, work="time", seconds=seconds)])
@@ -203,9 +193,10 @@ class Driver:
         """Milliseconds for a step of a run, if they were measured; else the mean over the cohorts that were."""
         choice = self._choice(key)
         if choice is None:
-            known = [each.fused_ms or each.loop_ms for each in self._choices.values()]
+            known = [each.fused_ms or each.alone_ms for each in self._choices.values()]
             return sum(known) / len(known) if known else 1.0
-        return choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms
+        alone = choice.alone_ms if strategy == "captured" else choice.loop_ms
+        return choice.fused_ms if strategy == "fused" and choice.fused_ms else alone
 
     def _job(self, runs: Sequence[Run], **more: Any) -> Job:
         machine = self._machine
@@ -231,6 +222,11 @@ class Driver:
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Have the jobs done; store and report what the workers send."""
-        for message in self._pool.run(jobs):
-            record(self._store, self._folder, message)
+        for message in self._stored(jobs):
             self._listen(message)
+
+    def _stored(self, jobs: Sequence[Job], at_most: int | None = None) -> Iterator[Message]:
+        """What the workers send, once it is stored: in one transaction what has arrived meanwhile."""
+        for messages in self._pool.run(jobs, at_most):
+            record(self._store, self._folder, *messages)
+            yield from messages

@@ -40,7 +40,7 @@ class DriverGoneError(BrokenPipeError):
 
 
 def do_job(job: Job, out: TextIO) -> None:
-    """Do one job and write its messages. An error of a design fails runs; one that every run would meet stops all."""
+    """Do one job and write its messages as lines."""
 
     def send(message: Message) -> None:
         try:
@@ -49,6 +49,11 @@ def do_job(job: Job, out: TextIO) -> None:
         except BrokenPipeError as error:
             raise DriverGoneError from error
 
+    perform(job, send)
+
+
+def perform(job: Job, send: Send) -> None:
+    """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
         for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
@@ -147,14 +152,22 @@ def _train_group(
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
         return
-    yield from Trainer(job, group, make_engine(group, job.strategy), send).train(left[0])
+    yield from Trainer(job, group, make_engine(group, job.strategy, job.compiled), send).train(left[0])
 
 
-def make_engine(group: RunGroup, strategy: Strategy) -> Engine:
+def make_engine(group: RunGroup, strategy: Strategy, compiled: bool | None = None) -> Engine:
     """The engine that trains the group with a strategy."""
     if strategy == "loop":
-        return Loop(group.task, group.network, group.runs[0], group.states[0])
-    return Fused(group.task, group.network, group.runs, group.states)
+        return Loop(group.task, group.network, group.runs[0], group.states[0], group.precision)
+    return Fused(
+        group.task,
+        group.network,
+        group.runs,
+        group.states,
+        compiled=False if strategy == "captured" else compiled,
+        precision=group.precision,
+        alone=strategy == "captured",
+    )
 
 
 def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import (
+    WAIT,
     DamagedStoreError,
     closed_on_error,
     connect,
@@ -79,13 +80,16 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """The folder's store, for reading only. The folder may be read-only too."""
+    def open(cls, folder: Path, wait: float = WAIT) -> Store:
+        """The folder's store, for reading only. The folder may be read-only too.
+
+        `wait`: seconds for another program that holds it; the writer never does.
+        """
         path = folder / STORE_FILE
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
         with readable(path):
-            connection = connect_reader(path)
+            connection = connect_reader(path, wait)
             with closed_on_error(connection):
                 store = cls(path, connection)
                 connection.execute("SELECT count(*) FROM runs")
@@ -229,6 +233,20 @@ class Store:
         rows, _ = self._verified("checkpoints", only, identities or ())
         return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
+    def superfluous_checkpoints(self, newest: Sequence[CheckpointRecord], kept: int) -> list[CheckpointRecord]:
+        """The checkpoints of runs, each up to its newest one, without the last `kept`. Only these rows are read."""
+        if not newest:
+            return []
+        columns = "identity, trajectory, epoch, file, sha256, row_sha256"
+        places = ", ".join(["(?, ?)"] * len(newest))
+        rows = self._rows(
+            f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY identity ORDER BY epoch DESC) AS place "
+            f"FROM checkpoints JOIN (VALUES {places}) ON identity = column1 AND epoch <= column2) WHERE place > ?",
+            (*(value for each in newest for value in (each.identity, each.epoch)), kept),
+        )
+        intact = [content for *content, sha256 in rows if row_hash(*content) == sha256]
+        return self._decoded("checkpoints", self._decoder().checkpoint, intact)
+
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
@@ -267,6 +285,11 @@ class Store:
             epochs.setdefault(trajectory, []).append(epoch)
         runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows["runs"])}
         return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=damaged)
+
+    def rows_from(self, table: str, first: int) -> tuple[list[Any], int]:
+        """The rows of a table from a rowid on, with their rowid in front and unchecked, and how many it has in all."""
+        rows = self._rows(f"SELECT rowid, * FROM {table} NOT INDEXED WHERE rowid >= {first:d} ORDER BY rowid")
+        return rows, self._rows(f"SELECT count(*) FROM {table}")[0][0]
 
     def rows(self) -> int:
         """How many rows carry a hash."""
@@ -378,7 +401,7 @@ class Store:
         name = printable(f"{content[0]} {content[1]}")[:80]
         return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
 
-    def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Collection[str | int] = ()) -> list[Any]:
         with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
 

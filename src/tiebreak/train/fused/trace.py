@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
 from tiebreak.layers.dropout import restart_calls
+from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.study.augment import Augment
 from tiebreak.study.base import RunPrecision
 from tiebreak.study.optimiser import Kind
@@ -34,6 +35,27 @@ Tensors = Mapping[str, Tensor]
 Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), shared tensors, and the inputs of a step
 
 
+OverRuns = Callable[..., Callable[..., Any]]
+
+
+def alone(function: Callable[..., Any], in_dims: Any = 0) -> Callable[..., Any]:
+    """What `vmap` of a function is for a stack of one run, without a run axis inside: torch's own kernels serve it."""
+
+    def call(*arguments: Any) -> Any:
+        axes = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(arguments)
+        own = [_only(argument, axis) for argument, axis in zip(arguments, axes, strict=True)]
+        return pytree.tree_map(lambda values: values.unsqueeze(0), function(*own))
+
+    return call
+
+
+def _only(argument: Any, axis: Any) -> Any:
+    """The only run's part of an argument; an axis of None belongs to all runs."""
+    if isinstance(axis, dict):
+        return {name: _only(argument[name], own) for name, own in axis.items()}
+    return argument if axis is None else pytree.tree_map(lambda values: values.squeeze(0), argument)
+
+
 class _Loss(nn.Module):
     """A task's loss of one run's batch, and the buffers that the network would have changed."""
 
@@ -44,7 +66,8 @@ class _Loss(nn.Module):
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
         restart_calls(self.network)
         before = dict(self.network.named_buffers())
-        loss = self.task.loss(callable_in(self.network, self.precision), batch, weights, hypers)
+        with mapped_forms():
+            loss = self.task.loss(callable_in(self.network, self.precision), batch, weights, hypers)
         return loss, {**rebound_buffers(self.network, before), **take_buffer_updates(self.network)}
 
 
@@ -57,7 +80,8 @@ class _Outcomes(nn.Module):
 
     def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         call = callable_in(self.network, self.precision)
-        return self.task.outcomes(call, batch), take_buffer_updates(self.network)
+        with mapped_forms():
+            return self.task.outcomes(call, batch), take_buffer_updates(self.network)
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:
@@ -71,8 +95,10 @@ def make_step(
     kind: Kind,
     augment: Augment | None = None,
     precision: RunPrecision | None = None,
+    *,
+    over_runs: OverRuns = vmap,
 ) -> Function:
-    """One training step of n runs.
+    """One training step of n runs; `over_runs` makes it of a function of one run: `vmap`, or `alone` for a single run.
 
     state, changed in place: params, buffers, slots and averages [n, ...], and total [n], the sum of the losses; shared:
     the data (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
@@ -89,14 +115,14 @@ def make_step(
         batch = select(task, shared["split"], lambda values: gather(values, inputs["indices"]))
         if augment is not None:
             change = partial(augmented, augment)
-            batch = vmap(change)(batch, inputs["indices"], inputs["weights"], inputs["augment"])
+            batch = over_runs(change)(batch, inputs["indices"], inputs["weights"], inputs["augment"])
         batch_axes = {name: None if name in task.shared else 0 for name in batch}
         hypers = {**shared["hypers"], **inputs["changing"]}
-        gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
+        gradient, (loss, fresh) = over_runs(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
             params, {**buffers, **shared["rates"], **inputs["buffers"]}, batch, inputs["weights"], hypers
         )
         if "clip_norm" in hypers:
-            factor = vmap(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
+            factor = over_runs(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
             gradient = {name: _spread(factor, grad.ndim) * grad for name, grad in gradient.items()}
         for name, param in params.items():
             spread = {key: _spread(number, param.ndim) for key, number in hypers.items()}
@@ -115,7 +141,9 @@ def _spread(numbers: Tensor, axes: int) -> Tensor:
     return numbers.view(-1, *[1] * (axes - 1))
 
 
-def make_outcomes(task: Task, network: nn.Module, precision: RunPrecision | None = None) -> Function:
+def make_outcomes(
+    task: Task, network: nn.Module, precision: RunPrecision | None = None, *, over_runs: OverRuns = vmap
+) -> Function:
     """The outcomes [n, B] of n runs on one batch. Params and buffers are shared, and not changed.
 
     state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
@@ -128,7 +156,7 @@ def make_outcomes(task: Task, network: nn.Module, precision: RunPrecision | None
     def all_of(state: Mapping[str, Any], shared: Mapping[str, Any], batch: Split) -> dict[str, Tensor]:
         buffers = {**shared["buffers"], **state}
         outcomes: dict[str, Tensor]
-        outcomes, fresh = vmap(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
+        outcomes, fresh = over_runs(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
         for name, values in state.items():
             values.copy_(fresh[name])
         return outcomes
@@ -147,6 +175,11 @@ class Trace:
 
     graph: GraphModule
     result: pytree.TreeSpec
+
+    @property
+    def operations(self) -> int:
+        """How many there are."""
+        return sum(node.op == "call_function" for node in self.graph.graph.nodes)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:
         """What the function returns."""
