@@ -85,7 +85,7 @@ class NodeWorker:
 
         torch.set_num_threads(1)  # as in a local worker
         scratch = None if kit.in_place else Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{psutil.Process().pid}-"))
-        outbox = Outbox(self._news, scratch)
+        outbox, end = Outbox(self._news, scratch), Sent()
         try:
             try:
                 job = _prepare(decode_job(line), kit, scratch)
@@ -93,12 +93,11 @@ class NodeWorker:
                 outbox.send(Abort(text=f"{platform.node()}: {error}"))
             else:
                 perform(job, outbox.send)
-            self._news.put(Sent())
         except BaseException as error:  # such as a GPU that no later call can use: another worker goes on
-            self._news.put(Sent(broken=describe_error(error, None)))
-        finally:
-            if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
+            end = Sent(broken=describe_error(error, None))
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)  # before the driver may end this process
+        self._news.put(end)
 
 
 def _size(sent: Sent) -> int:
