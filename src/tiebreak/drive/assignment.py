@@ -12,6 +12,7 @@ from tiebreak.results.record import CheckpointRecord
 
 MOST_DEATHS = 3  # of workers with one job: then its runs fail
 MOST_MACHINES = 20  # lost with one job: it may be what ends them
+NOT_NEEDED = {"exhibits": "no exhibits", "time": "not timed in turns"}  # work whose failure fails no run
 KEPT = 2  # checkpoints of a run, as the recorder keeps them
 
 
@@ -69,8 +70,9 @@ class Assignment:
             attempt = "" if machine_lost else f" (attempt {self._deaths + 1} of {MOST_DEATHS})"
             again = f"trying again from the last checkpoint{attempt}"
             yield Note(text=f"{first.label}{others}: the worker process {description}; {again}")
-        elif self.job.work == "exhibits":
-            yield Note(text=f"{first.label}: no exhibits: the worker process {description}, {times}")
+        elif self.job.work in NOT_NEEDED:
+            lacking = NOT_NEEDED[self.job.work]
+            yield Note(text=f"{first.label}: {lacking}: the worker process {description}, {times}")
         else:
             for run, states in left:
                 reached = self._epochs.get(run.trajectory, states[0].epoch if states else 0)

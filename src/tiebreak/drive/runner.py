@@ -16,13 +16,14 @@ from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import LOCAL, Machine
 from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
 from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
+from tiebreak.drive.timing_budget import needs_timing, timing_seconds, training_seconds
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
 from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Strategy
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
-from tiebreak.text import number_of
+from tiebreak.text import listed, number_of
 
 if TYPE_CHECKING:
     from tiebreak.cluster.ray_pool import RayPool
@@ -96,6 +97,7 @@ class Driver:
         names = cohort_names(left)
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
         device, processes = self._machine.device, self._pool.slots
+        self._time_in_turns(left, strategies)
         jobs = [
             self._job(share, work="train", strategy=strategy)
             for key, strategy in strategies.items()
@@ -149,6 +151,18 @@ class Driver:
             else:
                 self._listen(message)
         return failed
+
+    def _time_in_turns(self, groups: Cohorts, strategies: Mapping[str, Strategy]) -> None:
+        """Time training steps of all arms alone and in turns, once for a device: for the verdict, not for training."""
+        arms = cohorts(self._plan.runs[next(iter(arm.runs.values()))] for arm in self._plan.arms)
+        known, device = self._store.step_times(), self._machine.device_label
+        if self._machine.strategy == "loop" or not needs_timing(arms, groups, known, device):
+            return
+        costs = {key: self._cost(key, strategy) for key, strategy in strategies.items()}
+        training = training_seconds(groups, costs, self._plan.data.sizes["train"]) / self._pool.slots
+        self._listen(Note(text=f"timing a training step of {listed(list(cohort_names(arms).values()))} in turns"))
+        runs, seconds = [some[0] for some in arms.values()], timing_seconds(len(arms), training)
+        self._work([self._job(runs, work="time", seconds=seconds)])
 
     def _started(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> TrainingStarted:
         names = cohort_names(groups)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
+from tiebreak.results.connection import WAIT
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.manifest import STUDY_FILE, module_names, require
 from tiebreak.results.record import TrainingState
@@ -33,10 +34,10 @@ def require_results_folder(folder: Path) -> None:
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Store]:
+def opened(folder: Path, wait: float = WAIT) -> Iterator[Store]:
     """The store of a results folder, for reading; what is no results folder is refused."""
     require_results_folder(folder)
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, wait)) as store:
         yield store
 
 
