@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import describe_choice, needs_measuring, split_into_jobs, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, places_for, split_into_jobs, strategy_for
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import LOCAL, Machine
 from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
@@ -96,18 +96,28 @@ class Driver:
         left = {key: some for key, some in groups.items() if some[0].identity not in ended}
         names = cohort_names(left)
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
-        device, processes = self._machine.device, self._pool.slots
         self._time_in_turns(left, strategies)
-        jobs = [
-            self._job(share, work="train", strategy=strategy)
-            for key, strategy in strategies.items()
-            for share in split_into_jobs(left[key], strategy, self._choice(key), device, processes)
-        ]
-        self._listen(self._started(groups, strategies, min(processes, len(jobs))))
+        shares = self._shares(left, strategies)
+        jobs = [self._job(share, work="train", strategy=strategies[key]) for key, share in shares]
+        self._listen(self._started(groups, strategies, min(self._pool.slots, len(jobs))))
         for message in failed:
             self._listen(message)
         self._work(jobs)
         return len(runs)
+
+    def _shares(self, groups: Cohorts, strategies: Mapping[str, Strategy]) -> list[tuple[str, list[Run]]]:
+        """The runs of each job. On a cluster, those that take longest come first, so that all places end together."""
+        machine, slots, total = self._machine, self._pool.slots, sum(map(len, groups.values()))
+        local, shares = machine.on == LOCAL, list[tuple[str, list[Run]]]()
+        for key, runs in groups.items():
+            places = slots if local else places_for(len(runs), total, slots)
+            split = split_into_jobs(runs, strategies[key], self._choice(key), machine.device, places)
+            shares += [(key, share) for share in split]
+
+        def seconds(job: tuple[str, list[Run]]) -> float:
+            return self._cost(job[0], strategies[job[0]]) * sum(run.epochs / run.batch for run in job[1])
+
+        return shares if local else sorted(shares, key=seconds, reverse=True)
 
     def make_exhibits(self, study: Study) -> None:
         """Make the exhibits that are missing, of the runs that the report shows."""
