@@ -69,8 +69,7 @@ def test_a_running_study_is_read_row_by_row(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_is_interrupted(tmp_path: Path) -> None:
     watched.make_folder(tmp_path / "out", ended=1)
     study = WatchedFolder(tmp_path / "out")
-    mine = LiveProgress.here(tmp_path / "out")
-    write_live(tmp_path / "out", mine.model_copy(update={"started": mine.started - 100}))  # its number was used again
+    write_live(tmp_path / "out", LiveProgress.here(tmp_path / "out").model_copy(update={"process": 2**22 + 1}))
     study.refresh()
     assert study.snapshot["state"] == "interrupted"
 

@@ -1,4 +1,4 @@
-"""Tells readers beside a run how fast it goes: keeps the file of `results.live_progress` up to date, once a second."""
+"""Tells readers beside a run how fast it goes: keeps the file of `results.live_progress` up to date."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tiebreak.results.live_progress import LiveCohort, LiveProgress, MachineLoad
 from tiebreak.text import one_line
 
 EVERY = 1.0  # seconds between two writings, at least
+SHARE = 0.01  # of the time that writing may take: seldom with very many runs
 ENOUGH = 1.0  # seconds of progress before the time left is estimated
 MOST_TEXT = 200  # characters of what is being done
 
@@ -39,7 +40,7 @@ class ProgressFile:
     def __init__(self, folder: Path, listen: Callable[[Message], None], clock: Clock = time.monotonic) -> None:
         self._folder, self._listen, self._clock = folder, listen, clock
         self._progress, self._content = RunProgress(), LiveProgress.here(folder)
-        self._written, self._doing = -math.inf, "starting"
+        self._next, self._doing = -math.inf, "starting"
         self._machines: tuple[MachineLoad, ...] = ()
         self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
 
@@ -52,14 +53,13 @@ class ProgressFile:
             self._doing = one_line(message.text, MOST_TEXT)
         elif isinstance(message, ClusterState):
             self._machines = tuple(map(_load, message.machines))
-        if self._clock() - self._written >= EVERY:
+        if self._clock() >= self._next:
             self.write()
         self._listen(message)
 
     def write(self) -> None:
         """Write the file as of now."""
-        self._written = self._clock()
-        progress = self._progress
+        start, progress = time.thread_time(), self._progress
         found = {
             "updated": time.time(),
             "doing": self._doing,
@@ -71,8 +71,9 @@ class ProgressFile:
         self._content = self._content.model_copy(update=found)
         try:
             write_live(self._folder, self._content)
+            self._next = self._clock() + max(EVERY, (time.thread_time() - start) / SHARE)
         except OSError as error:
-            self._written = math.inf  # never again
+            self._next = math.inf  # never again
             self._listen(Note(text=f"{failure(self._folder, 'the time left cannot be written', error)}"))
 
     def _seconds_left(self) -> float | None:
