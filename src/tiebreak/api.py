@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
-from tiebreak.drive.device import require_device
+from tiebreak.drive.machine import check_precision, reached
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, Machine, open_driver
@@ -70,29 +71,37 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     listen: Listener | None = None,
     allow_program: bool = False,
     calls: Calls | None = None,
+    on: str | None = None,
 ) -> Result:
     """Train what is missing in the folder `out` and answer the study's question.
 
     `study` may be the name of a built-in study or the path of a study file. `quick` runs its small version.
     `until_decided` trains seeds in batches until the primary comparison is decided, at most `max_seeds` (60).
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
+    `on` names a cluster to train on instead of this machine: "ray" or "ray://HOST:PORT".
     `allow_program` lets the command of a study with `task = "program"` run; `calls` are functions for it (`compare`).
     """
     study = Study.load(study) if isinstance(study, str) else study
     study = study.quickened() if quick else study
     study = study.growing(until_decided=until_decided, max_seeds=max_seeds)
+    machine = machine or Machine()
+    machine = replace(machine, on=on) if on else machine
     if listen is None:
         with progress_listener(Path(out)) as progress:
             return run(
                 study, out, machine=machine, listen=progress.on_message, allow_program=allow_program, calls=calls
             )
-    folder, machine = Path(out), machine or Machine()
+    folder = Path(out)
     if study.task == PROGRAM:
         check_start(study, machine, allow=allow_program or calls is not None)
-    require_device(machine.device)
+    check_precision(study, machine.precision)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
-    with locked(folder, lambda text: listen(Note(text=text))), progress_file(folder, listen) as tell:
+    with (
+        reached(machine),
+        locked(folder, lambda text: listen(Note(text=text))),
+        progress_file(folder, listen) as tell,
+    ):
         for line in commands(study) if study.task == PROGRAM else ():
             tell(Note(text=f"running {line}: your own code, with all your rights"))
         if study.designs_from is not None:

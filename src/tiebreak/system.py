@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import platform
 import signal
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,14 @@ def free_memory() -> int:
 def total_memory() -> int:
     """Bytes of memory that the machine has."""
     return int(psutil.virtual_memory().total)
+
+
+def cpu_name() -> str:
+    """The model of the CPU, as the system calls it."""
+    listed = Path("/proc/cpuinfo")  # only Linux has it
+    lines = listed.read_text("utf-8", "replace").splitlines() if listed.is_file() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return printable(named[0] if named else platform.processor() or platform.machine())
 
 
 def python(module: str) -> list[str]:

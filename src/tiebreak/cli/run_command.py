@@ -37,6 +37,11 @@ WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
 ]
 
+OnOption = Annotated[
+    str,
+    typer.Option("--on", metavar="PLACE", help="local, ray (RAY_ADDRESS, or a new local cluster) or ray://HOST:PORT."),
+]
+
 
 class Device(StrEnum):
     """Where training happens."""
@@ -57,10 +62,11 @@ class Strategy(StrEnum):
 
 
 class Precision(StrEnum):
-    """The precision of large matrix products on a GPU."""
+    """The precision of products."""
 
     float32 = "float32"
     tf32 = "tf32"
+    bf16 = "bf16"
 
 
 def _study(
@@ -129,6 +135,7 @@ def run(
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
+    on: OnOption = "local",
     strategy: Annotated[
         Strategy,
         typer.Option(
@@ -140,8 +147,9 @@ def run(
     precision: Annotated[
         Precision,
         typer.Option(
-            help="Precision of large matrix products. tf32 requires --device cuda: 10 bits instead of 23, and much "
-            "faster for networks with large products."
+            help="Precision of products, the same for all arms. tf32 requires --device cuda: 10 bits instead of 23. "
+            "bf16: 7 bits, mixed precision (torch.autocast); weights, statistics, softmax, loss and updates stay "
+            "float32. Both are faster on a GPU."
         ),
     ] = Precision.float32,
     allow_program: Annotated[
@@ -174,7 +182,7 @@ def run(
     chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
-        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
+        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value, on=on
     )
     allowed = allow_program or (chosen.program is not None and asked(chosen))
     try:

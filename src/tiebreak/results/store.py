@@ -38,6 +38,7 @@ from tiebreak.results.record import (
     LookRecord,
     Records,
     RunRecord,
+    StepTimes,
     TrainingState,
 )
 from tiebreak.results.row_decoding import Decoder
@@ -181,11 +182,18 @@ class Store:
 
     def add_choice(self, choice: Choice) -> None:
         """Store the strategy of a cohort on a device."""
-        fields = asdict(choice)
+        self._add_of_cohort("strategies", choice)
+
+    def add_step_times(self, times: StepTimes) -> None:
+        """Store the times of a cohort's steps on a device."""
+        self._add_of_cohort("step_times", times)
+
+    def _add_of_cohort(self, table: str, measured: Choice | StepTimes) -> None:
+        fields = asdict(measured)
         cohort, device = fields.pop("cohort"), fields.pop("device")
         content = json.dumps(fields)
         row = (cohort, device, content, row_hash(cohort, device, content))
-        self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", row)
 
     def add_look(self, look: LookRecord) -> None:
         """Store a look at the study. One that is stored already stays."""
@@ -214,17 +222,36 @@ class Store:
         rows, _ = self._verified("strategies")
         return {(item.cohort, item.device): item for item in self._decoded("strategies", self._decoder().choice, rows)}
 
+    def step_times(self) -> dict[tuple[str, str], StepTimes]:
+        """The times of steps alone, by cohort and device. A store of schema 1 to 3 has none."""
+        found = self._decoded("step_times", self._decoder().step_times, self._verified("step_times")[0])
+        return {(item.cohort, item.device): item for item in found}
+
     def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
         """Every checkpoint, or those of some runs."""
         only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
         rows, _ = self._verified("checkpoints", only, identities or ())
         return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
+    def superfluous_checkpoints(self, newest: Sequence[CheckpointRecord], kept: int) -> list[CheckpointRecord]:
+        """The checkpoints of runs, each up to its newest one, without the last `kept`. Only these rows are read."""
+        if not newest:
+            return []
+        columns = "identity, trajectory, epoch, file, sha256, row_sha256"
+        places = ", ".join(["(?, ?)"] * len(newest))
+        rows = self._rows(
+            f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY identity ORDER BY epoch DESC) AS place "
+            f"FROM checkpoints JOIN (VALUES {places}) ON identity = column1 AND epoch <= column2) WHERE place > ?",
+            (*(value for each in newest for value in (each.identity, each.epoch)), kept),
+        )
+        intact = [content for *content, sha256 in rows if row_hash(*content) == sha256]
+        return self._decoded("checkpoints", self._decoder().checkpoint, intact)
+
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
             rows, damaged = self._verified_tables("epochs", "runs", "finals", "exhibits", "looks")
-            choices = self.choices()
+            choices, step_times = self.choices(), self.step_times()
         decoder = self._decoder()
         epochs: dict[str, dict[int, EpochRecord]] = {}
         for epoch in self._decoded("epochs", decoder.epoch, rows["epochs"]):
@@ -243,6 +270,7 @@ class Store:
             finals=finals,
             exhibits=exhibits,
             choices=choices,
+            step_times=step_times,
             looks=looks,
             damaged=damaged,
         )
@@ -373,7 +401,7 @@ class Store:
         name = printable(f"{content[0]} {content[1]}")[:80]
         return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
 
-    def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Collection[str | int] = ()) -> list[Any]:
         with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
 
