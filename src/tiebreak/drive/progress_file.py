@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tiebreak.drive.messages import Message, Note, TrainingStarted
+from tiebreak.drive.messages import ClusterState, MachineState, Message, Note, TrainingStarted
 from tiebreak.drive.run_progress import RunProgress
 from tiebreak.files import failure
-from tiebreak.results.live_progress import LiveCohort, LiveProgress, remove_live, write_live
+from tiebreak.results.live_progress import LiveCohort, LiveProgress, MachineLoad, remove_live, write_live
 from tiebreak.text import one_line
 
 EVERY = 1.0  # seconds between two writings, at least
@@ -40,6 +40,7 @@ class ProgressFile:
         self._folder, self._listen, self._clock = folder, listen, clock
         self._progress, self._content = RunProgress(), LiveProgress.here(folder)
         self._written, self._doing = -math.inf, "starting"
+        self._machines: tuple[MachineLoad, ...] = ()
         self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
 
     def on_message(self, message: Message) -> None:
@@ -49,6 +50,8 @@ class ProgressFile:
             self._first, self._doing = None, "training"
         elif isinstance(message, Note):
             self._doing = one_line(message.text, MOST_TEXT)
+        elif isinstance(message, ClusterState):
+            self._machines = tuple(map(_load, message.machines))
         if self._clock() - self._written >= EVERY:
             self.write()
         self._listen(message)
@@ -63,6 +66,7 @@ class ProgressFile:
             "seconds_left": self._seconds_left(),
             "rate": _known(sum(progress.rates.values())),
             "cohorts": self._cohorts(),
+            "machines": self._machines,
         }
         self._content = self._content.model_copy(update=found)
         try:
@@ -92,6 +96,17 @@ class ProgressFile:
             seconds = _known(left[name] * progress.steps / rate) if rate > 0 else None
             found.append(LiveCohort(name=name, partial=max(0.0, partial), seconds_left=seconds))
         return tuple(found)
+
+
+def _load(machine: MachineState) -> MachineLoad:
+    return MachineLoad(
+        name=one_line(machine.name, MOST_TEXT),
+        cores=machine.cores,
+        cores_used=machine.cores_in_use,
+        gpus=machine.gpus,
+        jobs=machine.jobs,
+        alive=machine.alive,
+    )
 
 
 def _known(value: float) -> float | None:
