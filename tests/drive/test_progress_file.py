@@ -47,7 +47,7 @@ def test_the_time_left_follows_from_what_was_gained(tmp_path: Path) -> None:
     assert live.seconds_left == pytest.approx(30.0)
     assert (live.rate, live.doing) == (20.0, "training")
     (cohort,) = live.cohorts
-    assert (cohort.name, cohort.partial) == ("cnn", 1.0)  # half an epoch of each run
+    assert (cohort.name, cohort.epochs_left) == ("cnn", 3.0)  # one and a half of each run
     assert cohort.seconds_left == pytest.approx(2 * 1.5 * 10 / 20.0)
 
 

@@ -92,10 +92,9 @@ class ProgressFile:
             left[run.cohort] = left.get(run.cohort, 0.0) + run.epochs - progress.epochs[one]
         found = []
         for name, training in progress.cohorts().items():
-            partial = sum(progress.epochs[one] - math.floor(progress.epochs[one]) for one in training)
             rate = sum(progress.rates[one] for one in training)
             seconds = _known(left[name] * progress.steps / rate) if rate > 0 else None
-            found.append(LiveCohort(name=name, partial=max(0.0, partial), seconds_left=seconds))
+            found.append(LiveCohort(name=name, epochs_left=max(0.0, left[name]), seconds_left=seconds))
         return tuple(found)
 
 

@@ -33,10 +33,10 @@ class _Part(BaseModel):
 
 
 class LiveCohort(_Part):
-    """A cohort that is being trained: the parts of epochs that are not stored yet, and the time left."""
+    """A cohort that is being trained: the epochs, with their parts, and the time that are left of all its runs."""
 
     name: Name
-    partial: Positive = 0.0
+    epochs_left: Positive | None = None
     seconds_left: Positive | None = None
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tiebreak.plan.runs import Plan
+from tiebreak.report import formatting
 from tiebreak.results.live_progress import LiveProgress
 from tiebreak.results.record import Records
 from tiebreak.study import registry
@@ -113,11 +114,13 @@ def _comparisons(study: Study, so_far: SoFar) -> list[dict[str, Any]]:
 
 def _comparison(study: Study, item: ComparisonResult, path: Sequence[Any], hidden: bool) -> dict[str, Any]:
     known: dict[str, Any] = {"difference": item.difference, "low": item.low, "high": item.high, "n": item.seeds}
-    known |= {"outcome": item.verdict, "sentence": item.sentence}
-    nothing = {"difference": None, "low": None, "high": None, "n": 0, "outcome": "undecided", "sentence": ""}
+    known |= {"outcome": item.verdict, "words": formatting.outcome(item), "sentence": item.sentence}
+    nothing: dict[str, Any] = dict.fromkeys(("difference", "low", "high")) | {"n": 0, "sentence": ""}
+    nothing |= dict.fromkeys(("outcome", "words"), "undecided")
     found: dict[str, Any] = _plain(
         {
             "label": item.name,
+            "kind": item.kind,
             "primary": item.primary,
             "a": item.side_names[0],
             "b": item.side_names[1],
