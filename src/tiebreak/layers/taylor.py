@@ -83,6 +83,10 @@ def attend(
     chunk at a time and keep only inputs and results for the gradient. `recurrent` (causal) is a loop of `step`. `auto`
     is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`.
     """
+    if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
+        with torch.autocast(q.device.type, enabled=False):
+            wide_ones = (each.float() if each.is_floating_point() else each for each in (q, k, v))
+            return attend(*wide_ones, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
     if form not in FORMS:
