@@ -63,7 +63,7 @@ def product_conv_weight(
 
 def _last(values: Tensor) -> Tensor:
     """The same with its channels last in memory."""
-    return values.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
+    return _empty(values, values.shape[2], list(values.shape[-2:])).copy_(values)
 
 
 def _empty(like: Tensor, channels: int, sizes: Ints) -> Tensor:

@@ -13,6 +13,7 @@ run repeats bit for bit. Groups are in the grid; depthwise layers have kernels o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ class Blocks:
 
 # By kind, columns and inner size of one group's product: to be filled from benchmarks/kernels_gpu.py.
 TUNED: dict[tuple[str, int, int], Blocks] = {}
+WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
 PLACES = 4096  # of one part of a weight gradient's sum
 
 
@@ -71,7 +73,8 @@ def _gather(
     N: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, GROUPS: tl.constexpr,
     MV: tl.constexpr, MH: tl.constexpr, OV: tl.constexpr, OH: tl.constexpr, TV: tl.constexpr, TH: tl.constexpr,
     DV: tl.constexpr, DH: tl.constexpr,
-    BIASED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BIASED: tl.constexpr, PRECISION: tl.constexpr, WIDEN: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     places: tl.constexpr = HO * WO
     inner: tl.constexpr = P * Q * C
@@ -105,6 +108,8 @@ def _gather(
             mask=(k < inner)[:, None] & (n < N)[None, :],
             other=0.0,
         )
+        if WIDEN:
+            left, right = left.to(tl.float32), right.to(tl.float32)
         total = tl.dot(left, right, total, input_precision=PRECISION)
     if BIASED:
         total += tl.load(bias + (run * GROUPS + group) * N + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
@@ -121,7 +126,7 @@ def _weight_gradient(
     ROWS: tl.constexpr, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
     N: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, GROUPS: tl.constexpr,
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
-    CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
+    CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr, WIDEN: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     places: tl.constexpr = HO * WO
@@ -154,6 +159,8 @@ def _weight_gradient(
             mask=(o < N)[:, None] & here[None, :],
             other=0.0,
         )
+        if WIDEN:
+            above, value = above.to(tl.float32), value.to(tl.float32)
         total = tl.dot(above, value, total, input_precision=PRECISION)
     where = dw + ((run * PARTS + part) * GROUPS * N + group * N + o)[:, None] * columns
     where += (c * (P * Q) + tap)[None, :]
@@ -228,7 +235,8 @@ def _launch(
     grid = (runs * groups * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)
     _gather[grid](
         x, weight, y if bias is None else bias, y, *x.stride(), *strides, *y.stride(), *shape, *steps,
-        bias is not None, input_precision(), tile.m, tile.n, tile.k, num_warps=tile.warps, num_stages=tile.stages,
+        bias is not None, input_precision(), WIDENED, tile.m, tile.n, tile.k,
+        num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
 
 
@@ -252,7 +260,7 @@ def weight_gradient(
     grid = (runs * groups * parts * triton.cdiv(rows_of_group, tile.m) * triton.cdiv(columns, tile.n),)
     flat = [side for each in geometry for side in each]
     _weight_gradient[grid](
-        dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, chunk, parts, input_precision(),
+        dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, chunk, parts, input_precision(), WIDENED,
         tile.m, tile.n, tile.k, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return dw
