@@ -48,8 +48,9 @@ def test_shapes_and_strides_are_known_before_anything_is_computed(name: str) -> 
 def layer_of(shape: Shape, seed: int) -> nn.Module:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        given: Any = (shape.inputs, shape.outputs, shape.kernel, shape.stride, shape.padding, shape.dilation)
-        return nn.Sequential(nn.Conv2d(*given, groups=shape.groups, bias=shape.biased)).double()
+        sides = shape.kernel, shape.stride, shape.padding, shape.dilation
+        layer = nn.Conv2d(shape.inputs, shape.outputs, *sides, groups=shape.groups, bias=shape.biased)
+        return nn.Sequential(layer).double()
 
 
 def gradients(network: nn.Module) -> Any:
@@ -96,7 +97,7 @@ def test_under_autocast_products_are_rounded_and_gradients_are_float32() -> None
         y = layer(x)
     assert y.dtype == torch.bfloat16
     assert torch.allclose(y.float(), wanted, atol=0.02)
-    (dw,) = torch.autograd.grad(y.float().square().sum(), [layer[0].weight])
+    dw, _ = torch.autograd.grad(y.float().square().sum(), list(layer.parameters()))
     assert dw.dtype == torch.float32
 
 

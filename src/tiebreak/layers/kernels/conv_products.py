@@ -41,16 +41,16 @@ class Blocks:
     stages: int = 3
 
 
-# By kind, columns and inner size of one group's product: to be filled from benchmarks/kernels_gpu.py.
-TUNED: dict[tuple[str, int, int], Blocks] = {}
+# By operation, columns and inner size of one group's product, and type: to be filled from benchmarks/kernels_gpu.py.
+TUNED: dict[tuple[str, int, int, torch.dtype], Blocks] = {}
 WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
 PLACES = 4096  # of one part of a weight gradient's sum
 
 
 def blocks_of(kind: str, rows: int, columns: int, inner: int, dtype: torch.dtype) -> Blocks:
     """The tile for a product of this size: from the table, else a rule that has not been measured yet."""
-    if (kind, columns, inner) in TUNED:
-        return TUNED[kind, columns, inner]
+    if (kind, columns, inner, dtype) in TUNED:
+        return TUNED[kind, columns, inner, dtype]
     wide = 64 if dtype == torch.bfloat16 else 32
     if kind == "weight":  # few rows and columns, a long sum
         return Blocks(side(rows, 64), side(columns, 64), wide)
@@ -189,7 +189,13 @@ def forward(
     run, out, inner, down, right = weight.stride()
     steps = (*stride, *(-side for side in padding), *dilation, 1, 1)
     _launch(
-        (x, weight, bias, y), (run, columns * out, out, inner, down, right), (inputs, columns), groups, steps, blocks
+        "forward",
+        (x, weight, bias, y),
+        (run, columns * out, out, inner, down, right),
+        (inputs, columns),
+        groups,
+        steps,
+        blocks,
     )
     return y
 
@@ -210,12 +216,19 @@ def input_gradient(
     run, out, inner, down, right = weight.stride()
     steps = (1, 1, *padding, *(-side for side in dilation), *stride)
     _launch(
-        (dy, weight, None, dx), (run, outputs * out, inner, out, down, right), (outputs, columns), groups, steps, blocks
+        "input",
+        (dy, weight, None, dx),
+        (run, outputs * out, inner, out, down, right),
+        (outputs, columns),
+        groups,
+        steps,
+        blocks,
     )
     return dx
 
 
 def _launch(
+    kind: str,
     tensors: tuple[Tensor, Tensor, Tensor | None, Tensor],
     strides: Sequence[int],
     channels: tuple[int, int],
@@ -229,7 +242,7 @@ def _launch(
     inputs, columns = channels
     kernel, sizes = weight.shape[-2:], y.shape[-2:]
     places = rows * sizes[0] * sizes[1]
-    tile = blocks or blocks_of("gather", places, columns, inputs * kernel[0] * kernel[1], x.dtype)
+    tile = blocks or blocks_of(kind, places, columns, inputs * kernel[0] * kernel[1], x.dtype)
     bias = bias.contiguous() if bias is not None else None
     shape = (rows, inputs, *x.shape[-2:], columns, *kernel, *sizes, groups)
     grid = (runs * groups * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)
