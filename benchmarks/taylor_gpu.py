@@ -30,7 +30,7 @@ from peers import chunked_taylor
 from tiebreak.layers import taylor
 from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan
 from tiebreak.layers.taylor_forms import How, naive
-from tiebreak.layers.taylor_triton import _indices
+from tiebreak.layers.taylor_triton import indices
 
 HEADS, D, V, SCALE = 16, 16, 64, 0.25
 FLOOR = {"forward": 0.067, "both": 0.200}  # ns per token and head
@@ -39,7 +39,7 @@ QUOTED = [  # issue 22: measured on an H200, not on this machine now
     ("ThunderKittens based (forward only, no normaliser)", {"8 forward": 0.37, "1 forward": 3.1}),
 ]
 KERNELS = ("states", "forward", "queries", "keys")
-CHOICES = {  # rows, rows of the other side, features, warps, stages, registers
+CHOICES: dict[str, list[tuple[int, ...]]] = {  # rows, rows of the other side, features, warps, stages, registers
     "states": [(64, 64, 128, 8, 3), (32, 64, 128, 4, 3), (64, 64, 64, 4, 3), (32, 64, 128, 8, 2, 128)],
     "forward": [(128, 64, 64, 8, 3), (64, 64, 64, 4, 3), (64, 64, 32, 4, 2), (128, 64, 32, 8, 3, 128)],
     "queries": [(128, 64, 64, 8, 2), (64, 64, 64, 4, 2), (64, 64, 32, 4, 3)],
@@ -211,7 +211,7 @@ def decoding(bench: Bench, heads: int) -> None:
     """One token, against reading and writing the state once."""
     state = torch.zeros(heads, 153, V + 1, device=bench.device)
     q, k, v = (torch.randn(heads, width, device=bench.device) for width in (D, D, V))
-    table = _indices(D, state.device)
+    table = indices(D, state.device)
     found = bench.milliseconds(lambda: taylor_decode.decode(state, (q, k, v), None, SCALE, table))
     once = bench.milliseconds(lambda: state.add_(1e-9))
     bench.add(case="decoding", heads=heads, us=round(1000 * found, 2), over_read_and_write=round(found / once, 2))

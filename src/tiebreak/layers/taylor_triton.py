@@ -87,7 +87,7 @@ def taylor_decode(state: Tensor, q: Tensor, k: Tensor, v: Tensor, may: Tensor | 
     from tiebreak.layers.kernels.taylor_decode import decode
 
     token = (q.contiguous(), k.contiguous(), v.contiguous())
-    return decode(state, token, None if may is None else may.contiguous(), scale, _indices(q.shape[1], q.device))
+    return decode(state, token, None if may is None else may.contiguous(), scale, indices(q.shape[1], q.device))
 
 
 @taylor_attend.register_fake
@@ -115,7 +115,7 @@ def _in_rows(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
-def _indices(d: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+def indices(d: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """First index, second index and weight of every monomial of three terms, in the order of a state's rows."""
     if (d, device) not in _known:
         table = tables(d, 3, device)

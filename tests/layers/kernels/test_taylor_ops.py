@@ -20,7 +20,7 @@ def make(device: str) -> tuple[list[Tensor], Tensor]:
     return found, (torch.rand(2, 1, 40, generator=draws) > 0.3).to(device)
 
 
-def loss(q: Tensor, k: Tensor, v: Tensor, may: Tensor, form: str) -> Tensor:
+def loss(q: Tensor, k: Tensor, v: Tensor, may: Tensor, *, form: str) -> Tensor:
     return attend(q, k, v, causal=True, mask=may, form=form).sin().sum()
 
 
@@ -31,8 +31,8 @@ def same(found: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> None:
 def check_transforms(device: str) -> None:
     given, may = make(device)
     alone = [each[0].clone().requires_grad_() for each in given]
-    wanted = torch.autograd.grad(loss(*alone, may, "naive"), alone)
-    same(torch.autograd.grad(loss(*alone, may, "triton"), alone), wanted)
+    wanted = torch.autograd.grad(loss(alone[0], alone[1], alone[2], may, form="naive"), alone)
+    same(torch.autograd.grad(loss(alone[0], alone[1], alone[2], may, form="triton"), alone), wanted)
     whole = torch.compile(partial(loss, form="triton"), fullgraph=True, backend="aot_eager")
     same(torch.autograd.grad(whole(*alone, may), alone), wanted)
     runs = [vmap(grad(partial(loss, form=form), argnums=(0, 1, 2)), (0, 1, None, None)) for form in ("triton", "naive")]
@@ -65,5 +65,5 @@ def test_transforms_and_mixed_precision_on_a_gpu() -> None:
         wanted = attend(q, k, v, causal=True, form="naive")
     assert out.dtype == torch.bfloat16
     assert float((out - wanted).norm() / wanted.norm()) < 1e-2
-    out.float().sum().backward()
+    out.float().sum().backward()  # type: ignore[no-untyped-call]
     assert layer.key.weight.grad is not None
