@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench truth gpu-bench slow-test gpu-test browser-test extras-test kernels-test torture clean help
+.PHONY: run test check install bench truth gpu-bench slow-test gpu-test browser-test extras-test cluster-test kernels-test torture clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -23,7 +23,7 @@ run: $(STAMP) ## run the default study on embedded data; ends with a verdict and
 
 test: $(STAMP) ## run the tests (slow, GPU and browser checks have targets of their own)
 	@PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal \
-		-m "not slow and not gpu and not browser"
+		-m "not slow and not gpu and not browser and not cluster"
 
 check: $(STAMP) ## lint and strict types
 	@$(BIN)/ruff check .
@@ -53,6 +53,11 @@ extras-test: $(STAMP) ## the tests of readers and writers for other tools, in an
 	@test -x $(VENV)-extras/bin/python || $(PYTHON) -m venv $(VENV)-extras
 	@$(VENV)-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[trackers,dev]'
 	@OMP_NUM_THREADS=1 $(VENV)-extras/bin/python -m pytest -q -m extras tests/exchange
+
+cluster-test: $(STAMP) ## the tests that start a Ray cluster on this machine; installs Ray into .venv if missing
+	@$(BIN)/python -c "import ray" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[cluster]'
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m cluster tests/cluster
 
 kernels-test: $(STAMP) ## the tests of the GPU kernels in Triton's interpreter, in an environment of their own
 	@test -x $(VENV)-kernels/bin/python || $(PYTHON) -m venv $(VENV)-kernels

@@ -22,7 +22,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(BASE, ()),
     "study": (),
     "verdict.statistics": (),
-    "verdict.ranges": (),
     "plan.runs": ("study", "data.speech.front_end"),
     "plan": ("study", "catalog", "cost", "data", "models", "verdict.statistics"),
     "data": (),
@@ -45,7 +44,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "tasks.interface",
         "models.fusibility",
         "cost",
+        "cluster",
     ),
+    "cluster": ("study", "plan", "data", "drive", "results"),
     "report": ("study", "plan.runs", "results", "verdict", "tasks.reply"),
     "exchange": ("study", "plan.runs", "results", "verdict", "report"),
     "theory": ("catalog", "cost", "layers", "models.design", "report", "verdict"),
@@ -53,7 +54,9 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "program.function_call": (),
     "program.supervisor": (),
     "program": ("study", "plan", "results", "data.npz", "drive"),
-    "cli.progress": ("drive.messages", "results", "report"),
+    "drive.run_progress": ("drive.messages", "results"),
+    "drive.progress_file": ("drive.messages", "drive.run_progress", "results"),
+    "cli.progress": ("drive.messages", "drive.run_progress", "results", "report", "watch"),
     "outcome": ("study", "plan", "results", "verdict", "report", "study_result"),
     "seed_batches": ("outcome", "study", "plan", "drive", "results", "verdict"),
     "study_result": ("study", "plan.runs", "results", "verdict", "report"),
@@ -70,6 +73,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "study_result",
         "cli.progress",
     ),
+    "watch": ("study", "plan.runs", "results", "verdict", "report"),
     "own_functions": ("api", "study", "plan.runs", "program", "drive", "cli.progress", "report"),
 }
 ANYTHING = ("cli", "__main__", "__init__")  # the outermost rooms
@@ -89,6 +93,7 @@ WITHOUT_TORCH = (
     "cli.results_commands",
     "cli.study_commands",
     "cli.theory_commands",
+    "cli.watch_command",
     "data.images.image_data",
     "drive.messages",
     "drive.runner",
@@ -114,6 +119,8 @@ WITHOUT_TORCH = (
     "verdict.decide",
     "verdict.scores",
     "verdict.statistics",
+    "watch.beside",
+    "watch.web_app",
 )
 
 

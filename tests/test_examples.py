@@ -54,4 +54,8 @@ def test_the_notebook(tmp_path: Path) -> None:
     shown = str(notebook.cells[-1].outputs)
     assert "text/html" in shown
     assert "this process" in shown
+    live = [output for output in notebook.cells[-1].outputs if "tiebreak-live" in str(output)]
+    assert len(live) == 1  # updated in place
+    assert "24 of 24 runs done" in str(live)
+    assert "Difference in" in str(live)
     assert api.open_result(tmp_path / "runs" / "notebook").verdict.finished == 24

@@ -5,12 +5,13 @@ import subprocess
 import sys
 import webbrowser
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
 import tiebreak
-from tiebreak.system import collector_paused, cores, free_memory, open_in_browser, python, total_memory
+from tiebreak.system import collector_paused, cores, free_memory, in_notebook, open_in_browser, python, total_memory
 
 
 def test_files_in_the_current_folder_do_not_take_the_place_of_libraries(
@@ -82,3 +83,12 @@ def test_a_page_is_opened_where_there_is_a_browser(
     open_in_browser(tmp_path / "report.html")
     assert len(opened) == 1
     assert capsys.readouterr().out == f"{tmp_path / 'report.html'}\n"
+
+
+def test_a_script_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not in_notebook()
+    kernel = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", kernel)
+    assert in_notebook()
+    kernel.get_ipython = SimpleNamespace  # IPython in a terminal
+    assert not in_notebook()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tiebreak.cli.progress import ProgressListener
-from tiebreak.drive.device import require_device
+from tiebreak.cli.progress import progress_listener
+from tiebreak.drive.machine import check_precision, reached
 from tiebreak.drive.messages import Note
+from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, Machine, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import conclude, count_look, open_result
@@ -69,35 +71,41 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     listen: Listener | None = None,
     allow_program: bool = False,
     calls: Calls | None = None,
+    on: str | None = None,
 ) -> Result:
     """Train what is missing in the folder `out` and answer the study's question.
 
     `study` may be the name of a built-in study or the path of a study file. `quick` runs its small version.
     `until_decided` trains seeds in batches until the primary comparison is decided, at most `max_seeds` (60).
     `listen` gets every message of the training; without it, progress is shown on the terminal or in the notebook.
+    `on` names a cluster to train on instead of this machine: "ray" or "ray://HOST:PORT".
     `allow_program` lets the command of a study with `task = "program"` run; `calls` are functions for it (`compare`).
     """
     study = Study.load(study) if isinstance(study, str) else study
     study = study.quickened() if quick else study
     study = study.growing(until_decided=until_decided, max_seeds=max_seeds)
+    machine = machine or Machine()
+    machine = replace(machine, on=on) if on else machine
     if listen is None:
-        from tiebreak.report.terminal.safe_console import SafeConsole
-
-        with ProgressListener(SafeConsole()) as progress:
+        with progress_listener(Path(out)) as progress:
             return run(
                 study, out, machine=machine, listen=progress.on_message, allow_program=allow_program, calls=calls
             )
-    folder, machine = Path(out), machine or Machine()
+    folder = Path(out)
     if study.task == PROGRAM:
         check_start(study, machine, allow=allow_program or calls is not None)
-    require_device(machine.device)
+    check_precision(study, machine.precision)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
-    with locked(folder, lambda text: listen(Note(text=text))):
+    with (
+        reached(machine),
+        locked(folder, lambda text: listen(Note(text=text))),
+        progress_file(folder, listen) as tell,
+    ):
         for line in commands(study) if study.task == PROGRAM else ():
-            listen(Note(text=f"running {line}: your own code, with all your rights"))
+            tell(Note(text=f"running {line}: your own code, with all your rights"))
         if study.designs_from is not None:
-            listen(Note(text=designs_are_code(study.designs_from)))
+            tell(Note(text=designs_are_code(study.designs_from)))
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
         if is_recorded(folder, STUDY_FILE):
             check_name(study, folder)  # before anything is set aside
@@ -110,16 +118,16 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
         changed = changes(study, folder)
         plan = prepare(study, folder, machine.data_dir)
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
-            listen(Note(text=line))
+            tell(Note(text=line))
         if changed:
             keys = ", ".join(changed)
-            listen(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
+            tell(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
-            listen(Note(text=f"{folder}: {again}"))
-        train = partial(_train, folder=folder, machine=machine, listen=listen, calls=calls)
+            tell(Note(text=f"{folder}: {again}"))
+        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls)
         if study.until_decided is not None:
             replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
-            study, plan = train_until_decided(study, plan, folder, listen, replan, partial(train, exhibits=False))
+            study, plan = train_until_decided(study, plan, folder, tell, replan, partial(train, exhibits=False))
         train(study, plan, exhibits=True)
         return conclude(folder)
 

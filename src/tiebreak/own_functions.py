@@ -94,11 +94,10 @@ def compare(
 def _run(
     study: Study, out: str | Path, options: Options, calls: Mapping[str, Train] | None, here: Reference | None
 ) -> api.Result:
-    from tiebreak.cli.progress import ProgressListener
-    from tiebreak.report.terminal.safe_console import SafeConsole
+    from tiebreak.cli.progress import progress_listener
 
     machine = Machine(workers=options.get("workers"))
-    with ProgressListener(SafeConsole(file=sys.stdout)) as progress:  # not where the output of a call goes
+    with progress_listener(Path(out), file=sys.stdout) as progress:  # not where the output of a call goes
         listen = options.get("listen") or progress.on_message
         if here is not None:
             why = here.why_here or "the functions lie in different folders"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import platform
 import signal
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,14 @@ def free_memory() -> int:
 def total_memory() -> int:
     """Bytes of memory that the machine has."""
     return int(psutil.virtual_memory().total)
+
+
+def cpu_name() -> str:
+    """The model of the CPU, as the system calls it."""
+    listed = Path("/proc/cpuinfo")  # only Linux has it
+    lines = listed.read_text("utf-8", "replace").splitlines() if listed.is_file() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return printable(named[0] if named else platform.processor() or platform.machine())
 
 
 def python(module: str) -> list[str]:
@@ -108,18 +117,24 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def open_in_browser(page: Path) -> None:
-    """Show a page in the user's browser; where there is none, such as on a server, print its path."""
+def open_in_browser(page: Path | str) -> None:
+    """Show a file or an address in the user's browser; where there is none, such as on a server, print its path."""
     import webbrowser
 
     # without a screen, a text browser would take over the terminal
     screen = not sys.platform.startswith("linux") or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     try:
-        opened = screen and webbrowser.open(page.resolve().as_uri())
+        opened = screen and webbrowser.open(page.resolve().as_uri() if isinstance(page, Path) else page)
     except webbrowser.Error:
         opened = False
     if not opened:
-        print(printable(page.resolve()))
+        print(printable(page.resolve() if isinstance(page, Path) else page))
+
+
+def in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows more than text."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and getattr(ipython.get_ipython(), "kernel", None) is not None
 
 
 @contextmanager

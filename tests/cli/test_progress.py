@@ -153,7 +153,7 @@ def test_of_two_runs_on_one_path_the_one_that_is_being_trained_goes_on() -> None
         watch.on_message(TrainingStarted(runs=runs, steps=1, stored=0, workers=1))
         for number in (1, 2):
             watch.on_message(epoch(number, "both"))
-        assert sorted(watch._epochs.values()) == [0, 2]
+        assert sorted(watch._progress.epochs.values()) == [0, 2]
         watch.on_message(ended("a-short"))
         for number in (1, 2, 3, 4):
             watch.on_message(epoch(number, "both"))

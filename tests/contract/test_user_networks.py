@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from support import zoo_layers, zoo_memory, zoo_random, zoo_structure
+from support import zoo_attention, zoo_layers, zoo_memory, zoo_random, zoo_recurrent, zoo_structure
 from support.families import family_of, options_of
 from support.twins import Begun, apart, equal, make_run, silent
 from support.zoo import SHAPE, ZOO, Animal, Net
@@ -32,10 +32,18 @@ from tiebreak.train.step import initial_state
 pytestmark = [
     pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of a slow rule of vmap: slow is not wrong
+    pytest.mark.filterwarnings("ignore:LSTM with projections"),  # of torch's own kernel
 ]
 
 EXAMPLES, BATCH, RATE = 32, 8, 0.05  # four steps an epoch, two epochs
-NETWORKS = (zoo_layers, zoo_memory, zoo_random, zoo_structure)  # importing them fills the zoo
+NETWORKS = (
+    zoo_attention,
+    zoo_layers,
+    zoo_memory,
+    zoo_random,
+    zoo_recurrent,
+    zoo_structure,
+)  # importing them fills the zoo
 TASK = catalog.TASKS["classify"]
 TRAINED = [name for name, animal in ZOO.items() if not animal.refused]
 EVALUATED = ("EmaRebound", "BatchNormCumulative", "FunctionalDropout", "EncoderLayer")  # a trace each, so only some

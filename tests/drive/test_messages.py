@@ -19,6 +19,7 @@ from tiebreak.drive.messages import (
     PendingRun,
     Progress,
     RunEnded,
+    StepsTimed,
     StrategyMeasured,
     TrainingStarted,
     decode,
@@ -26,7 +27,15 @@ from tiebreak.drive.messages import (
     encode,
     encode_job,
 )
-from tiebreak.results.record import CheckpointRecord, Choice, EpochRecord, ExhibitRecord, FinalRecord, RunRecord
+from tiebreak.results.record import (
+    CheckpointRecord,
+    Choice,
+    EpochRecord,
+    ExhibitRecord,
+    FinalRecord,
+    RunRecord,
+    StepTimes,
+)
 
 TEXT = st.text(max_size=20)
 COUNT = st.integers(0, 10**6)
@@ -88,6 +97,21 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
         rate=st.floats(0, 1e6),
     ),
     "StrategyMeasured": st.builds(StrategyMeasured, choice=CHOICE),
+    "StepsTimed": st.builds(
+        StepsTimed,
+        times=st.lists(
+            st.builds(
+                StepTimes,
+                cohort=TEXT,
+                device=TEXT,
+                group=TEXT,
+                ms=st.lists(st.floats(1e-3, 1e3), max_size=3).map(tuple),
+                steps=COUNT,
+                memory_bytes=st.none() | COUNT,
+            ),
+            max_size=2,
+        ).map(tuple),
+    ),
     "EpochDone": st.builds(
         EpochDone,
         records=st.lists(EPOCH, max_size=3).map(tuple),
@@ -114,12 +138,13 @@ JOBS = st.builds(
     folder=TEXT,
     data_dir=st.none() | TEXT,
     device=TEXT,
-    work=st.sampled_from(["train", "measure", "exhibits"]),
+    work=st.sampled_from(["train", "measure", "time", "exhibits"]),
     strategy=STRATEGY,
     designs_from=st.none() | TEXT,
     checkpoints=st.lists(st.lists(CHECKPOINT, max_size=3).map(tuple), max_size=3).map(tuple),
     examples=st.lists(COUNT, max_size=3).map(tuple),
     checksums=st.none() | TEXT,
+    seconds=st.floats(0, 10),
 )
 
 

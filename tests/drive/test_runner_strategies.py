@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,12 +14,12 @@ import pytest
 from support.small_study import small_study, train_plan, write_data
 from tiebreak.drive import runner
 from tiebreak.drive.jobs import StrategyOption
-from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured, TrainingStarted
+from tiebreak.drive.messages import Job, Message, Note, RunEnded, StepsTimed, StrategyMeasured, TrainingStarted
 from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run, evaluation_key
-from tiebreak.results.record import Choice, FinalRecord, RunRecord
+from tiebreak.results.record import Choice, FinalRecord, RunRecord, StepTimes
 from tiebreak.results.store import Store
 
 Answer = Callable[[Run], dict[str, Any]]  # what a measurement says of a cohort, by its first run
@@ -68,10 +69,12 @@ class Workers:
             self.jobs.append(job)
             self.at_most.append(at_most)
             runs = [Run.model_validate(content) for content in job.runs]
-            assert len({run.cohort for run in runs}) == 1
+            assert (len({run.cohort for run in runs}) == 1) != (job.work == "time")
             assert len(job.checkpoints) == len(runs)
             answer = self.answer(runs[0]) if job.work == "measure" else {}
-            if job.work == "train" or "failed" in answer:
+            if job.work == "time":
+                yield StepsTimed(times=tuple(times_of(run, job) for run in runs))
+            elif job.work == "train" or "failed" in answer:
                 for run in runs:
                     yield ended(run, answer.get("failed", ""))
             else:
@@ -94,6 +97,10 @@ class Workers:
         kinds = [job.work for job in self.jobs]
         assert kinds == sorted(kinds)  # all measurements before all training
         return [job.runs[0]["design"] for job in self.jobs if job.work == "measure"]
+
+
+def times_of(run: Run, job: Job) -> StepTimes:
+    return StepTimes(cohort=run.cohort, device=job.device_label, group="all", ms=(1.0,) * 6, steps=4, memory_bytes=1000)
 
 
 def ended(run: Run, reason: str) -> RunEnded:
@@ -148,7 +155,8 @@ def test_cohorts_are_measured_one_at_a_time_and_then_trained(do: Any, tmp_path: 
     first, *told, begun = heard[: heard.index(next(item for item in heard if isinstance(item, TrainingStarted))) + 1]
     assert isinstance(first, Note)
     assert "timing cnn-pool, cnn-strided" in first.text
-    pool, strided = (item.text for item in told if isinstance(item, Note))
+    pool, strided, turns = (item.text for item in told if isinstance(item, Note))
+    assert "cnn-pool and cnn-strided in turns" in turns
     assert pool.startswith("cnn-pool: 2 runs")
     assert "it looks at values" in pool
     assert strided.startswith("cnn-strided: 2 runs fused, 2.0 times as fast")
@@ -157,6 +165,27 @@ def test_cohorts_are_measured_one_at_a_time_and_then_trained(do: Any, tmp_path: 
         *[("cnn-strided", "fused", 0.5)] * 2,
     ]
     assert (begun.steps, begun.workers) == (12, 1)
+
+
+def test_arms_are_timed_in_turns_once_for_a_device_and_again_with_another_arm(
+    do: Any, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def timed(workers: Workers) -> list[list[str]]:
+        return [[run["design"] for run in job.runs] for job in workers.jobs if job.work == "time"]
+
+    both = ["cnn-pool", "cnn-strided"]
+    workers, _ = do(fused, seeds=2)
+    assert timed(workers) == [both]
+    assert all(0 < job.seconds <= 10 for job in workers.jobs if job.work == "time")
+    with closing(Store.open(tmp_path)) as store:
+        assert {times.ms for times in store.step_times().values()} == {(1.0,) * 6}
+    assert timed(do(fused, seeds=5)[0]) == []
+    assert timed(do(fused, seeds=7, device="cuda")[0]) == [both]
+    third = [{"name": name, "design": name} for name in (*both, "mlp")]
+    monkeypatch.setitem(
+        globals(), "small_study", partial(small_study, arms=third, comparisons=[{"a": "mlp", "b": "cnn-pool"}])
+    )
+    assert timed(do(fused, seeds=2)[0]) == [[*both, "mlp"]]
 
 
 @pytest.mark.parametrize(("answer", "strategy"), [(fused, "fused"), (slower, "loop")])

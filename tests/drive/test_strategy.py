@@ -62,21 +62,21 @@ def choice_of(job: Job) -> Choice:
 def timed(monkeypatch: pytest.MonkeyPatch, loop: float, fused: float) -> None:
     """Have a step of one run take so many seconds in a loop, and of all runs so many when fused."""
 
-    def clock(trainer: Any, split: Any) -> float:
+    def clock(trainer: Any, split: Any, steps: int) -> float:
         if isinstance(trainer, Fused):
-            assert len(split["labels"]) == module.STEPS * 8
+            assert len(split["labels"]) == steps * 8
         return loop if isinstance(trainer, Loop) else fused
 
     monkeypatch.setattr(module, "_time", clock)
 
 
-@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 5), (1.4, 5), (1.9, 4), (2.1, 3), (100.0, 3)])
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 5), (1.4, 5), (1.9, 4), (2.1, 3), (100.0, 1)])
 def test_long_rounds_are_fewer(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, rounds: int
 ) -> None:
     now, trained = 0.0, list[str]()
 
-    def clock(trainer: Any, split: Any) -> float:
+    def clock(trainer: Any, split: Any, steps: int) -> float:
         nonlocal now
         now += seconds if isinstance(trainer, Loop) else 0.0
         trained.append(type(trainer).__name__)
@@ -85,7 +85,17 @@ def test_long_rounds_are_fewer(
     monkeypatch.setattr(module, "_time", clock)
     monkeypatch.setattr("tiebreak.drive.strategy.time.perf_counter", lambda: now)
     choice_of(cohort_job(runs_of(data), tmp_path, data))
-    assert (trained.count("Loop"), trained.count("Fused")) == (rounds + 1, rounds + 1)  # both have warmed up
+    assert (trained.count("Loop"), trained.count("Fused")) == (rounds + 2, rounds + 1)  # both have warmed up
+
+
+@pytest.mark.parametrize(("step", "steps", "limit"), [(0.01, 100, 10.0), (1.0, 100, 10.0), (1.0, 1000, 50.0)])
+def test_timing_may_take_ten_seconds_or_five_percent_of_the_training(step: float, steps: int, limit: float) -> None:
+    assert module.timing_limit(step, steps) == pytest.approx(limit)
+
+
+@pytest.mark.parametrize(("step", "steps"), [(0.0, 6), (0.001, 6), (0.1, 2), (0.2, 1), (60.0, 1)])
+def test_rounds_of_slow_steps_have_fewer_of_them(step: float, steps: int) -> None:
+    assert module.affordable_steps(step, runs=8, limit=10.0) == steps
 
 
 def test_a_choice_says_what_was_measured(tmp_path: Path, data: Path) -> None:
@@ -138,7 +148,7 @@ def test_a_design_that_cannot_be_fused_loops_and_the_reason_is_told(tmp_path: Pa
 
 
 def test_out_of_memory_measures_half_as_many(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def tight(trainer: Any, split: Any) -> float:
+    def tight(trainer: Any, split: Any, steps: int) -> float:
         if isinstance(trainer, Fused) and trainer._real > 2:
             raise torch.OutOfMemoryError("too many")
         return 1.0
@@ -151,7 +161,7 @@ def test_out_of_memory_measures_half_as_many(tmp_path: Path, data: Path, monkeyp
 def test_a_design_that_always_runs_out_of_memory_loops(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(trainer: Any, split: Any) -> float:
+    def full(trainer: Any, split: Any, steps: int) -> float:
         if isinstance(trainer, Fused):
             raise torch.OutOfMemoryError("no room")
         return 1.0

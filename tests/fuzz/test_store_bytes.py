@@ -58,6 +58,7 @@ def _folder(tmp_path: Path) -> Path:
         store.add_final(hand_made.FINAL)
         store.add_exhibit(hand_made.EXHIBIT)
         store.add_choice(hand_made.CHOICE)
+        store.add_step_times(hand_made.TIMES)
         store.add_checkpoint(hand_made.CHECKPOINT)
         store.set_file(FileRecord(name="plan.json", sha256="ab" * 32))
         store.add_look(LookRecord(runs=(hand_made.RUN.identity,), seeds=6, end=6))

@@ -79,3 +79,9 @@ def test_a_run_that_lacks_an_epoch_has_not_ended(tmp_path: Path) -> None:
     _, state = read_training_state(tmp_path)
     assert state.runs == {}
     assert "epoch 1 is missing" in state.damaged[0]
+
+
+def test_a_folder_of_compare_is_called_by_its_name(tmp_path: Path) -> None:
+    (tmp_path / "scores.csv").write_text("arm,seed,score\n")
+    with pytest.raises(TiebreakError, match=r"tiebreak compare.*tiebreak open"), opened(tmp_path):
+        pass

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from support.hand_made import RUN
 from tiebreak.results.seal import SEAL_FILE, seal, seal_problem
@@ -25,6 +28,25 @@ def test_a_closed_store_is_sealed_and_a_writer_breaks_the_seal(tmp_path: Path) -
     assert seal_problem(path) == ""  # a reader changes nothing
     Store.create(tmp_path).close()
     assert not (tmp_path / SEAL_FILE).exists()
+
+
+def test_a_reader_that_was_there_when_the_writer_left_only_delays_the_seal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Store.create(tmp_path)
+    with writer.transaction():
+        writer.add_run(RUN)
+    reader = Store.open(tmp_path)
+    with reader.transaction("DEFERRED"):
+        reader.looks()
+        writer.close()
+        monkeypatch.setattr(time, "sleep", lambda _: None)
+        seal(tmp_path / STORE_FILE)
+        assert not (tmp_path / SEAL_FILE).exists()
+    monkeypatch.setattr(time, "sleep", lambda _: reader.close())
+    seal(tmp_path / STORE_FILE)
+    assert seal_problem(tmp_path / STORE_FILE) == ""
+    assert (tmp_path / SEAL_FILE).exists()
 
 
 def test_a_byte_that_holds_no_row_is_covered(tmp_path: Path) -> None:

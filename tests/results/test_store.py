@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FILE, FINAL, RUN
+from support.hand_made import CHECKPOINT, CHOICE, EPOCH, EXHIBIT, FILE, FINAL, RUN, TIMES
 from tiebreak.errors import TiebreakError
 from tiebreak.results.migration import APPLICATION
 from tiebreak.results.packing import pack, unpack
@@ -51,6 +51,7 @@ def fill(store: Store) -> None:
         store.add_exhibit(EXHIBIT)
         store.add_checkpoint(CHECKPOINT)
         store.add_choice(CHOICE)
+        store.add_step_times(TIMES)
         store.set_file(FILE)
 
 
@@ -87,7 +88,8 @@ def test_everything_that_is_added_comes_back(tmp_path: Path, store: Store) -> No
         assert records.runs == {"run": RUN}
         assert reader.checkpoints() == [CHECKPOINT]
         assert records.choices == reader.choices() == {("cohort", "cuda"): CHOICE}
-        assert reader.rows() == 7
+        assert records.step_times == reader.step_times() == {("cohort", "cuda"): TIMES}
+        assert reader.rows() == 8
         assert reader.damage() == []
     (found,) = records.finals["run"].values()
     assert dataclasses.replace(found, outcomes={}) == dataclasses.replace(FINAL, outcomes={})
@@ -220,6 +222,7 @@ def test_a_folder_from_before_strategies_is_read_and_goes_on(tmp_path: Path) -> 
         ("exhibits", "name", "examples", "exemples"),
         ("strategies", "content", "fused", "fusel"),
         ("strategies", "device", "cuda", "cude"),
+        ("step_times", "content", "1.25", "1.35"),
         ("checkpoints", "file", "run-1", "run-2"),
         ("files", "sha256", "ab", "cd"),
     ],
@@ -240,9 +243,10 @@ def test_a_changed_row_is_named_and_never_used(
         "exhibits": records.exhibits,
     }
     left |= {"strategies": records.choices, "checkpoints": store.checkpoints(), "files": store.files()}
+    left["step_times"] = records.step_times
     assert not left.pop(table)
     assert all(left.values())
-    assert records.damaged == ((line,) if table not in ("strategies", "checkpoints", "files") else ())
+    assert records.damaged == ((line,) if table not in ("strategies", "step_times", "checkpoints", "files") else ())
 
 
 def test_a_changed_epoch_number_is_named(tmp_path: Path, store: Store) -> None:
@@ -295,7 +299,7 @@ def test_a_truncated_database_is_refused_or_named(tmp_path: Path) -> None:
         assert not any("\n" in line for line in found)
 
 
-@pytest.mark.parametrize("version", [4, 99])
+@pytest.mark.parametrize("version", [5, 99])
 def test_a_store_of_a_newer_tiebreak_is_refused(tmp_path: Path, version: int) -> None:
     with closing(Store.create(tmp_path)) as store:
         fill(store)
@@ -311,10 +315,10 @@ def test_a_version_that_was_damaged_is_not_taken_for_a_newer_one(tmp_path: Path)
     with closing(Store.create(tmp_path)) as store:
         fill(store)
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
-        connection.execute("PRAGMA user_version=4")
+        connection.execute("PRAGMA user_version=5")
     line = refused(tmp_path)
     assert "damaged" in line
-    assert "schema 4" in line
+    assert "schema 5" in line
 
 
 @pytest.mark.parametrize("way", ["removed", "replaced", "with its folder"])

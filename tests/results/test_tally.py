@@ -141,3 +141,6 @@ def test_a_step_is_timed_alone_where_it_was_measured_on_the_device_of_the_runs()
     for where, expected in ((device, 2.5), ("another", None)):
         records = Records(epochs=book.epochs, runs=book.runs, finals=book.finals, choices={(run.cohort, where): choice})
         assert Tally(found.study, book.plan, records).step_ms("pool", HIGH) == expected
+    times = dataclasses.replace(hand_made.TIMES, cohort=run.cohort, device=device)
+    records = dataclasses.replace(records, step_times={(run.cohort, device): times})
+    assert Tally(found.study, book.plan, records).step_ms("pool", HIGH) == 1.5  # timed in turns: that counts

@@ -16,6 +16,7 @@ from tiebreak.results.record import (
     FileRecord,
     FinalRecord,
     RunRecord,
+    StepTimes,
 )
 from tiebreak.study.schema import Setting, Study
 
@@ -47,6 +48,9 @@ CHOICE = Choice(
     loop_ms=0.1 + 0.2,
     fused_ms=0.125,
     fits=400,
+)
+TIMES = StepTimes(
+    cohort="cohort", device="cuda", group="both", ms=(1.5, 1.25, 1.5, 1.5, 1.75, 1.5), steps=4, memory_bytes=2000
 )
 CHECKPOINT = CheckpointRecord(identity="run", trajectory="path", epoch=1, file="run-1.safetensors", sha256="ab" * 32)
 

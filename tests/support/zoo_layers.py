@@ -22,57 +22,6 @@ class Norms(Net):
         return F.relu(self.norms[2](x[:, None]).flatten(1))
 
 
-@trains(fusible=False)
-class Lstm(Net):
-    def more(self) -> None:
-        self.rnn = nn.LSTM(2, WIDTH, batch_first=True)
-
-    def middle(self, x: Any) -> Any:
-        return self.rnn(x.unflatten(1, (4, 2)))[0][:, -1]
-
-
-@trains(fusible=False)
-class Gru(Net):
-    def more(self) -> None:
-        self.rnn = nn.GRU(2, WIDTH, batch_first=True)
-
-    def middle(self, x: Any) -> Any:
-        return self.rnn(x.unflatten(1, (4, 2)))[0][:, -1]
-
-
-@trains(draws=True)
-class MultiHead(Net):
-    def more(self) -> None:
-        self.attention = nn.MultiheadAttention(2, 2, dropout=0.3, batch_first=True)
-
-    def middle(self, x: Any) -> Any:
-        rows = x.unflatten(1, (4, 2))
-        return self.attention(rows, rows, rows)[0].flatten(1)
-
-
-@trains()
-class MultiHeadWithoutDropout(MultiHead):
-    def more(self) -> None:
-        self.attention = nn.MultiheadAttention(2, 2, batch_first=True)
-
-
-@trains(draws=True)
-class EncoderLayer(Net):
-    def more(self) -> None:
-        self.layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.2, batch_first=True)
-
-    def middle(self, x: Any) -> Any:
-        return self.layer(x.unflatten(1, (2, 4))).flatten(1)
-
-
-@trains(draws=True)
-class DotProductAttention(Net):
-    def middle(self, x: Any) -> Any:
-        rows = x.unflatten(1, (4, 2))
-        p = 0.3 if self.training else 0.0
-        return F.scaled_dot_product_attention(rows, rows, rows, dropout_p=p, is_causal=True).flatten(1)
-
-
 @trains()
 class Convolutions(nn.Module):
     def __init__(self, shape: Images) -> None:

@@ -197,15 +197,6 @@ class RandomSlope(Net):
         return self.act(x)
 
 
-@refused("layer 'rnn', LSTM, draws")
-class LstmDropout(Net):
-    def more(self) -> None:
-        self.rnn = nn.LSTM(WIDTH, WIDTH, num_layers=2, dropout=0.5, batch_first=True)
-
-    def middle(self, x: Any) -> Any:
-        return self.rnn(x[:, None])[0][:, -1]
-
-
 @refused("its output changes from call to call")
 class OwnGenerator(Net):
     def more(self) -> None:

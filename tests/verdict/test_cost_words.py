@@ -16,14 +16,14 @@ def arm(name: str, **changes: Any) -> ArmResult:
     return ArmResult(**(known | changes))
 
 
-def comparison(verdict: str = "a", kind: str = "pair") -> ComparisonResult:
+def comparison(verdict: str = "a", kind: str = "pair", **known: Any) -> ComparisonResult:
     absent = dict.fromkeys(
         ("difference", "low", "high", "p", "p_adjusted", "p_sign_flip", "p_a_better", "seeds_needed", "examples_low",
          "examples_high")
     )  # fmt: skip
     return ComparisonResult.model_validate(
         {"name": "x", "kind": kind, "primary": True, "a": "a", "b": "b", "sides": [], "metric": "accuracy",
-         "margin": 0.1, "verdict": verdict, "seeds": 5, "sentence": "", **absent}
+         "margin": 0.1, "verdict": verdict, "seeds": 5, "sentence": "", **absent, **known}
     )  # fmt: skip
 
 
@@ -57,3 +57,48 @@ def test_nothing_is_said_where_no_two_arms_are_compared_or_nothing_is_known() ->
     assert cost_sentence([comparison(kind="agreement")], both) == ""
     unknown = {"parameters": None, "flops": None, "step_ms": None}
     assert cost_sentence([comparison()], [arm("a", **unknown), arm("b", **unknown)]) == ""
+
+
+def timed(verdict: str, ratio: tuple[float, float, float], **changes: Any) -> str:
+    item = comparison(
+        verdict, difference=-0.019, low=-0.026, high=-0.012, time_ratio=ratio[0], time_low=ratio[1], time_high=ratio[2]
+    )
+    return cost_sentence([item], [arm("a", step_ms=10.0 * ratio[0], **changes), arm("b", memory_bytes=1000)])
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        ((1.14, 1.12, 1.16), "14 % slower (timed in turns, 12 to 16 %;"),
+        ((0.8, 0.7, 0.9), "20 % faster (timed in turns, 10 to 30 %;"),
+        ((3.5, 3.2, 3.8), "3.5 times slower (timed in turns, 3.2 to 3.8 times;"),
+        ((2.1, 1.9, 2.3), "2.1 times slower (timed in turns, 90 % to 2.3 times;"),
+        ((1.01, 0.98, 1.04), "as fast as can be told (timed in turns, 2 % faster to 4 % slower;"),
+    ],
+)
+def test_gain_and_time_stand_in_one_sentence_where_steps_were_timed_in_turns(
+    ratio: tuple[float, float, float], words: str
+) -> None:
+    assert timed("a", ratio).startswith(f"a is better than b by 0.0190 (0.0120 to 0.0260) and {words}")
+    assert timed("undecided", ratio).startswith(f"Cost of a against b: {words}")
+
+
+def test_the_ratio_turns_with_the_better_arm() -> None:
+    assert timed("b", (2.0, 1.6, 2.5)).startswith("b is better than a by 0.0190")
+    assert "50 % faster (timed in turns, 38 % to 2.5 times;" in timed("b", (2.0, 1.6, 2.5))
+
+
+def test_memory_is_told_where_it_was_measured() -> None:
+    assert "1.2 times the memory" in timed("a", (1.14, 1.12, 1.16), memory_bytes=1200)
+    assert "the same memory" in timed("a", (1.14, 1.12, 1.16), memory_bytes=1001)
+    assert "memory" not in timed("a", (1.14, 1.12, 1.16))
+
+
+def test_the_whole_training_is_told_where_the_arms_take_different_numbers_of_steps() -> None:
+    item = comparison("undecided", time_ratio=2.0, time_low=1.9, time_high=2.1)
+    text = cost_sentence([item], [arm("a", solo_seconds=20.0), arm("b", solo_seconds=10.0)])
+    assert "trains 20 against 10 s" in text
+
+
+def test_arms_that_are_trained_alike_take_the_same_time() -> None:
+    assert "the same training time" in cost_sentence([comparison()], [arm("a"), arm("b")])

@@ -547,9 +547,9 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
     extras = {
         "": "answer protocol margin seeds planned finished ranking stopping warnings cost",
         "metric": "",
-        "designs": "design missing at_edge differences step_ms",
+        "designs": "design missing at_edge differences step_ms solo_seconds memory_bytes",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high crossed_low "
-        "crossed_high path sentence test runs p_permutation",
+        "crossed_high path sentence test runs p_permutation time_ratio time_low time_high",
         "reported": "seeds percentile below",
         "claims": "text source leans why",
     }

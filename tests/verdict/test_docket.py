@@ -12,6 +12,8 @@ import pytest
 
 from support import REPOSITORY
 from tiebreak.errors import TiebreakError
+from tiebreak.study.parsing import builtin_names
+from tiebreak.study.schema import Study
 from tiebreak.theory.claims import LEDGER
 from tiebreak.verdict import docket
 from tiebreak.verdict.docket import DocketEntry, Origin
@@ -104,3 +106,13 @@ def test_a_verdict_with_a_missing_key_is_one_line() -> None:
     del content["comparisons"][0]["seeds"]
     with pytest.raises(TiebreakError, match=r"pooling-quick\.json: damaged.*seeds"):
         docket.entries_of(content, POOLING, "0" * 64)
+
+
+def test_what_is_a_hint_in_the_docket_is_one_in_a_user_s_own_run_of_the_same_terms() -> None:
+    claims = {claim.id: claim for name in builtin_names() for claim in Study.load(name).claims}
+    hints = [entry for entry in docket.read_docket() if entry.hint and entry.claim in claims]
+    assert hints
+    for entry in hints:
+        claim = claims[entry.claim]
+        own = (claim.data, claim.protocol, claim.epochs)
+        assert own != (entry.data, entry.protocol, entry.epochs), f"{entry.claim} would be decided: {entry.limits}"

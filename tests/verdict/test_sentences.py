@@ -8,7 +8,7 @@ import pytest
 from support import hand_made
 from tiebreak.study.schema import Claim
 from tiebreak.verdict.model import ComparisonResult, Outcome, Side
-from tiebreak.verdict.sentences import answer, claim_reason, four_decimals, sentence
+from tiebreak.verdict.sentences import answer, claim_reason, four_decimals, more_seeds, sentence
 
 INTERACTION = ("cnn", "mlp", "cnn-shuffled", "mlp-shuffled")
 
@@ -126,6 +126,18 @@ def test_an_answer_is_the_primary_comparison_and_the_seeds_still_needed() -> Non
     assert "--seeds" not in waiting
     assert "20 planned seeds" in waiting
     assert "planned" not in answer((undecided,), seeds=20, complete=True)
+
+
+def test_few_seeds_are_not_extrapolated() -> None:
+    few = result(low=-0.3, seeds=2, seeds_needed=770)
+    said = answer((few,), seeds=2, complete=True)
+    assert "772" not in said
+    assert "At least 6 seeds" in said
+    assert "--until-decided" in said
+    assert more_seeds(few, least=6) == "at least 4 more seeds"
+    enough = result(low=-0.3, seeds=4, seeds_needed=770)
+    assert "About 774 seeds would decide, judged by the spread of these 4" in answer((enough,), seeds=4, complete=True)
+    assert more_seeds(enough, least=6) == "about 770 more seeds"
 
 
 def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> None:

@@ -18,6 +18,7 @@ from tiebreak.cli.results_commands import check, open_report, report, status, us
 from tiebreak.cli.run_command import plan, run
 from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import cost
+from tiebreak.cli.watch_command import watch
 from tiebreak.errors import TiebreakError
 
 app = typer.Typer(
@@ -78,6 +79,7 @@ for command in (
     new,
     plan,
     run,
+    watch,
     list_studies,
     verdict,
     report,

@@ -2,29 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Protocol, Self
 
 from rich.console import Console
 
-from tiebreak.drive.messages import EpochDone, Message, Note, PendingRun, Progress, RunEnded, TrainingStarted
+from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
+from tiebreak.drive.run_progress import RunProgress
+from tiebreak.report.terminal.safe_console import SafeConsole
 from tiebreak.report.terminal.training_display import CohortState, TrainingProgress, TrainingState
-from tiebreak.results.record import EpochRecord, Status
+from tiebreak.results.record import RunRecord
+from tiebreak.system import in_notebook
 from tiebreak.text import number_of
+
+
+class Display(Protocol):
+    """What shows the progress of training: `TrainingProgress` on a terminal, `NotebookProgress` in a notebook."""
+
+    def __enter__(self) -> Self:
+        """Training begins."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state to see."""
+
+    def show(self, state: TrainingState) -> None:
+        """Show this state from now on."""
+
+    def note(self, text: str) -> None:
+        """A line that stays."""
+
+
+def progress_listener(folder: Path, **options: Any) -> ProgressListener:
+    """What shows the progress of a study in this folder here: in a notebook, with pictures."""
+    console = SafeConsole(**options)
+    if not in_notebook():
+        return ProgressListener(console)
+    from tiebreak.watch.notebook_progress import NotebookProgress
+
+    shown = NotebookProgress(folder, console)  # one for all batches of seeds
+    return ProgressListener(console, lambda: shown)
 
 
 class ProgressListener:
     """A listener for `api.run`. Shows nothing when there is nothing to train."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._display: TrainingProgress | None = None
-        self._runs: dict[str, PendingRun] = {}
-        self._paths: dict[str, list[str]] = {}  # trajectory -> identities
-        self._steps, self._unit = 1, "epoch"
-        self._epochs: dict[str, float] = {}  # identity -> epochs done
-        self._rates: dict[str, float] = {}  # identity -> its share of the steps per second, while it is trained
-        self._ended: dict[str, Status] = {}
+    def __init__(self, console: Console, display: Callable[[], Display] | None = None) -> None:
+        self._console, self._new_display = console, display or partial(TrainingProgress, console)
+        self._display: Display | None = None
+        self._progress = RunProgress()
 
     def __enter__(self) -> Self:
         """Nothing is shown before training begins."""
@@ -43,87 +73,55 @@ class ProgressListener:
 
     def on_message(self, message: Message) -> None:
         """Show a message."""
+        further = self._progress.on_message(message)
         if isinstance(message, TrainingStarted):
             self._start(message)
         elif isinstance(message, Note):
             self._print(message.text)
-        elif isinstance(message, Progress):
-            self._reach({one: message.epochs for one in message.identities if one in self._runs}, message.rate)
-        elif isinstance(message, EpochDone):
-            known = [record for record in message.records if record.trajectory in self._paths]
-            reached = {self._identity(record): float(record.epoch) for record in known}
-            seconds = sum(record.seconds.get("train", 0.0) for record in message.records)
-            self._reach(reached, len(reached) * self._steps / seconds if seconds else 0.0)
         elif isinstance(message, RunEnded):
-            self._end(message.record.identity, message.record.status, message.record.reason)
+            self._end(message.record)
+        elif further:
+            self._show()
 
     def _start(self, started: TrainingStarted) -> None:
-        self._runs, self._steps, self._unit = dict(started.runs), started.steps, started.unit
-        self._epochs = {identity: float(run.done) for identity, run in started.runs.items()}
-        self._rates, self._ended, self._paths = {}, {}, {}
-        for identity, run in started.runs.items():
-            self._paths.setdefault(run.trajectory, []).append(identity)
         if not started.runs:
             return
         self._print(_headline(started))
-        self._display = TrainingProgress(self._console)
+        self._display = self._new_display()
         self._display.__enter__()
 
-    def _identity(self, record: EpochRecord) -> str:
-        """The run that an epoch belongs to; of two with one trajectory, the one that is nearest before it."""
-        return max(
-            self._paths[record.trajectory],
-            key=lambda one: (one not in self._ended, self._epochs[one] < record.epoch, self._epochs[one]),
-        )
-
-    def _reach(self, epochs: dict[str, float], rate: float) -> None:
-        self._epochs |= epochs
-        self._rates |= dict.fromkeys(epochs, rate / max(1, len(epochs)))
+    def _end(self, record: RunRecord) -> None:
+        if record.status != "done":
+            self._print(f"{self._progress.runs[record.identity].label}: {record.status}: {record.reason}")
         self._show()
-
-    def _end(self, identity: str, status: Status, reason: str) -> None:
-        run = self._runs[identity]
-        self._epochs[identity], self._ended[identity] = float(run.epochs), status
-        self._rates.pop(identity, None)
-        if status != "done":
-            self._print(f"{run.label}: {status}: {reason}")
-        self._show()
-        if len(self._ended) == len(self._runs):
+        if len(self._progress.ended) == len(self._progress.runs):
             self._close()
 
     def _show(self) -> None:
         if self._display is None:
             return
-        runs, ended = self._runs, list(self._ended.values())
-        left = {identity: run.epochs - run.done for identity, run in runs.items()}
-        gained = {identity: self._epochs[identity] - run.done for identity, run in runs.items()}
-        cost = sum(run.cost * left[identity] for identity, run in runs.items())
-        spent = sum(run.cost * gained[identity] for identity, run in runs.items())
-        finished = len(ended) == len(runs)
+        progress = self._progress
+        runs, ended = progress.runs, list(progress.ended.values())
         self._display.show(
             TrainingState(
-                share=1.0 if finished else max(0.0, spent / cost) if cost else 0.0,
-                epochs=max(0.0, sum(gained.values())),
-                total_epochs=sum(left.values()),
+                share=progress.share(),
+                epochs=max(0.0, sum(progress.epochs[identity] - run.done for identity, run in runs.items())),
+                total_epochs=sum(run.epochs - run.done for run in runs.values()),
                 done=ended.count("done"),
                 diverged=ended.count("diverged"),
                 failed=ended.count("failed"),
                 runs=len(runs),
                 cohorts=self._cohorts(),
-                rate=sum(self._rates.values()),
-                unit=self._unit,
+                rate=sum(progress.rates.values()),
+                unit=progress.unit,
             )
         )
 
     def _cohorts(self) -> list[CohortState]:
-        """The cohorts that are being trained, in the order in which they began."""
-        groups: dict[str, list[str]] = {}
-        for identity in self._rates:
-            groups.setdefault(self._runs[identity].cohort, []).append(identity)
-        found = []
-        for name, identities in groups.items():
-            longest = max(self._runs[identity].epochs for identity in identities)
-            inside = [min(int(self._epochs[identity]) + 1, longest) for identity in identities]
+        progress, found = self._progress, []
+        for name, identities in progress.cohorts().items():
+            longest = max(progress.runs[identity].epochs for identity in identities)
+            inside = [min(int(progress.epochs[identity]) + 1, longest) for identity in identities]
             found.append(
                 CohortState(name=name, runs=len(identities), first=min(inside), last=max(inside), epochs=longest)
             )

@@ -37,6 +37,11 @@ WorkersOption = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes; default: one per core.")
 ]
 
+OnOption = Annotated[
+    str,
+    typer.Option("--on", metavar="PLACE", help="local, ray (RAY_ADDRESS, or a new local cluster) or ray://HOST:PORT."),
+]
+
 
 class Device(StrEnum):
     """Where training happens."""
@@ -57,10 +62,11 @@ class Strategy(StrEnum):
 
 
 class Precision(StrEnum):
-    """The precision of large matrix products on a GPU."""
+    """The precision of products."""
 
     float32 = "float32"
     tf32 = "tf32"
+    bf16 = "bf16"
 
 
 def _study(
@@ -129,6 +135,7 @@ def run(
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
+    on: OnOption = "local",
     strategy: Annotated[
         Strategy,
         typer.Option(
@@ -140,14 +147,22 @@ def run(
     precision: Annotated[
         Precision,
         typer.Option(
-            help="Precision of large matrix products. tf32 requires --device cuda: 10 bits instead of 23, and much "
-            "faster for networks with large products."
+            help="Precision of products, the same for all arms. tf32 requires --device cuda: 10 bits instead of 23. "
+            "bf16: 7 bits, mixed precision (torch.autocast); weights, statistics, softmax, loss and updates stay "
+            "float32. Both are faster on a GPU."
         ),
     ] = Precision.float32,
     allow_program: Annotated[
         bool,
         typer.Option("--allow-program", help="Run the study's own program, with your rights, without a question."),
     ] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Serve a page to watch the study on, as long as it runs; prints the link.")
+    ] = False,
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=0, max=65535, metavar="N", help="Port of --watch; default: 8088, 0: any free one."),
+    ] = None,
 ) -> None:
     """Train the runs that are missing, decide, and write the report.
 
@@ -158,6 +173,7 @@ def run(
     from tiebreak import api
     from tiebreak.cli.ask import asked
     from tiebreak.cli.progress import ProgressListener
+    from tiebreak.cli.watch_command import beside
     from tiebreak.drive.runner import Machine
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
@@ -166,14 +182,15 @@ def run(
     chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(
-        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value
+        device=device, workers=workers, data_dir=data_dir, strategy=strategy.value, precision=precision.value, on=on
     )
     allowed = allow_program or (chosen.program is not None and asked(chosen))
     try:
-        with ProgressListener(console) as progress:
-            result = api.run(chosen, folder, machine=machine, listen=progress.on_message, allow_program=allowed)
+        with beside(folder, watch=watch, port=port):
+            with ProgressListener(console) as progress:
+                result = api.run(chosen, folder, machine=machine, listen=progress.on_message, allow_program=allowed)
+            summaries.print_verdict(console, result.verdict, result.report)
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # after the ^C of the terminal
         print_error("stopped; the same command continues where it was")
         raise typer.Exit(130) from None
-    summaries.print_verdict(console, result.verdict, result.report)

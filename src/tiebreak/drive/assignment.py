@@ -11,6 +11,8 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord
 
 MOST_DEATHS = 3  # of workers with one job: then its runs fail
+MOST_MACHINES = 20  # lost with one job: it may be what ends them
+NOT_NEEDED = {"exhibits": "no exhibits", "time": "not timed in turns"}  # work whose failure fails no run
 KEPT = 2  # checkpoints of a run, as the recorder keeps them
 
 
@@ -22,12 +24,17 @@ class Assignment:
         self._ended: set[str] = set()
         self._saved: dict[str, tuple[CheckpointRecord, ...]] = {}  # by identity, furthest first
         self._epochs: dict[str, int] = {}  # done, by trajectory
-        self._deaths = 0
+        self._deaths = 0  # of its workers alone
+        self._machines = 0  # lost, with the worker on them
 
     @property
     def finished(self) -> bool:
         """Whether nothing is left to do: every run has ended, or too many workers have died."""
-        return not self.job.runs or self._deaths >= MOST_DEATHS
+        return not self.job.runs or self._given_up
+
+    @property
+    def _given_up(self) -> bool:
+        return self._deaths >= MOST_DEATHS or self._machines >= MOST_MACHINES
 
     def note(self, message: Message) -> None:
         """Take note of a message that the driver has stored."""
@@ -38,12 +45,14 @@ class Assignment:
         elif isinstance(message, RunEnded):
             self._ended.add(message.record.identity)
 
-    def note_death(self, description: str) -> Iterator[Message]:
+    def note_death(self, description: str, *, machine_lost: bool = False) -> Iterator[Message]:
         """The messages when a worker has died: that the job is tried again, or that its runs have failed.
 
-        What is left of the job are the runs that have not ended, from their last recorded checkpoints.
+        What is left of the job are the runs that have not ended, from their last recorded checkpoints. A machine of a
+        cluster that is lost with its worker is hardly the job's fault.
         """
-        self._deaths += 1
+        self._deaths += not machine_lost
+        self._machines += machine_lost
         runs = [Run.model_validate(content) for content in self.job.runs]
         saved = zip(runs, self.job.checkpoints or ((),) * len(runs), strict=True)
         left = [(run, self._saved.get(run.identity, old)) for run, old in saved if run.identity not in self._ended]
@@ -55,13 +64,16 @@ class Assignment:
         if not left:
             return
         first = left[0][0]
-        if self._deaths < MOST_DEATHS:
+        times = f"{self._machines if machine_lost else self._deaths} times"
+        if not self._given_up:
             others = f" and {len(left) - 1} more" if len(left) > 1 else ""
-            again = f"trying again from the last checkpoint (attempt {self._deaths + 1} of {MOST_DEATHS})"
+            attempt = "" if machine_lost else f" (attempt {self._deaths + 1} of {MOST_DEATHS})"
+            again = f"trying again from the last checkpoint{attempt}"
             yield Note(text=f"{first.label}{others}: the worker process {description}; {again}")
-        elif self.job.work == "exhibits":
-            yield Note(text=f"{first.label}: no exhibits: the worker process {description}, {MOST_DEATHS} times")
+        elif self.job.work in NOT_NEEDED:
+            lacking = NOT_NEEDED[self.job.work]
+            yield Note(text=f"{first.label}: {lacking}: the worker process {description}, {times}")
         else:
             for run, states in left:
                 reached = self._epochs.get(run.trajectory, states[0].epoch if states else 0)
-                yield failed(run, reached, f"the worker process {description}, {MOST_DEATHS} times")
+                yield failed(run, reached, f"the worker process {description}, {times}")

@@ -14,6 +14,7 @@ from tiebreak.drive.jobs import split_into_jobs, strategy_for
 from tiebreak.drive.messages import Job
 from tiebreak.drive.runner import Machine
 from tiebreak.drive.strategy import ENOUGH, STEPS, Timing, time_strategies
+from tiebreak.drive.timing_budget import timing_seconds
 from tiebreak.errors import explain_design_errors
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts
 from tiebreak.results.record import Strategy
@@ -54,8 +55,11 @@ def forecast(plan: Plan, machine: Machine) -> Forecast:
         jobs += own_jobs
     timed = time.perf_counter() - start
     exhibits = EXHIBIT_SECONDS * len({arm.runs[key] for arm in plan.arms for key in list(arm.runs)[:1]})
-    measuring = timed if machine.strategy != "loop" else 0.0  # the runner times both strategies too
-    total = START_SECONDS + measuring + makespan(jobs, processes) + exhibits + REPORT_SECONDS
+    training = makespan(jobs, processes)
+    measuring = timed if machine.strategy != "loop" else 0.0  # the runner times both strategies too, and arms in turns
+    if measuring and len(groups) > 1:
+        measuring += timing_seconds(len(groups), training)
+    total = START_SECONDS + measuring + training + exhibits + REPORT_SECONDS
     fused = sum(strategy == "fused" for strategy in strategies.values())
     how = (
         f"estimated from {STEPS} timed training steps of each of {len(groups)} cohorts on this machine as it is now: "

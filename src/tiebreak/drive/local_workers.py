@@ -39,6 +39,11 @@ class Pool:
         """Stop every worker, idle or not."""
         self._stop(self._started)
 
+    @property
+    def slots(self) -> int:
+        """How many jobs can run at a time."""
+        return self._workers
+
     def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
         """The messages of all jobs in the order of their arrival; `at_most` limits the number of workers.
 

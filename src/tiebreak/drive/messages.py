@@ -17,6 +17,7 @@ from tiebreak.results.record import (
     FinalRecord,
     Precision,
     RunRecord,
+    StepTimes,
     Strategy,
     device_label,
 )
@@ -29,19 +30,21 @@ Decoded = TypeVar("Decoded")
 class Job:
     """One unit of work: runs of one cohort, where data and results folder are, and the checkpoints to continue from.
 
-    `train` trains them (fused: as one computation; loop: one after the other), `measure` times both strategies,
-    `exhibits` makes the exhibits of one finished run, with these `examples` of the test split.
+    `train` trains them (fused: as one computation; loop: one after the other), `measure` times both strategies, `time`
+    times steps of one run of each cohort in turns, for about so many `seconds`, `exhibits` makes the exhibits of one
+    finished run, with these `examples` of the test split.
     """
 
     runs: tuple[dict[str, Any], ...]
     folder: str
     data_dir: str | None
     device: str
-    work: Literal["train", "measure", "exhibits"] = "train"
+    work: Literal["train", "measure", "time", "exhibits"] = "train"
     strategy: Strategy = "loop"
     designs_from: str | None = None
     checkpoints: tuple[tuple[CheckpointRecord, ...], ...] = ()  # for each run, furthest first
     examples: tuple[int, ...] = ()
+    seconds: float = 0.0
     precision: Precision = "float32"
     checksums: str | None = None  # a file: what the driver has hashed (`data.checksums`)
 
@@ -95,6 +98,14 @@ class StrategyMeasured:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepsTimed:
+    """Steps of the study's arms alone, timed in turns. Stored in one transaction."""
+
+    times: tuple[StepTimes, ...]
+    kind: Literal["StepsTimed"] = "StepsTimed"
+
+
+@dataclass(frozen=True, kw_only=True)
 class EpochDone:
     """An epoch of runs trained together, and their checkpoints if they were saved. Stored in one transaction."""
 
@@ -138,7 +149,38 @@ class Abort:
     kind: Literal["Abort"] = "Abort"
 
 
-Message = TrainingStarted | Progress | StrategyMeasured | EpochDone | RunEnded | ExhibitsMade | Note | Abort
+@dataclass(frozen=True, kw_only=True)
+class MachineState:
+    """One machine of a cluster, and what it does for this study."""
+
+    name: str
+    cores: int
+    cores_in_use: int
+    gpus: int
+    jobs: int  # running
+    alive: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """The machines of a cluster, sent when something has changed. Not stored."""
+
+    machines: tuple[MachineState, ...]
+    kind: Literal["ClusterState"] = "ClusterState"
+
+
+Message = (
+    TrainingStarted
+    | Progress
+    | StrategyMeasured
+    | StepsTimed
+    | EpochDone
+    | RunEnded
+    | ExhibitsMade
+    | Note
+    | Abort
+    | ClusterState
+)
 
 _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discriminator="kind")])
 _JOB = TypeAdapter(Job)

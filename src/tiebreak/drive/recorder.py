@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StrategyMeasured
+from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StepsTimed, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.results.checkpoint_file import checkpoint_folder, checkpoint_path
@@ -38,12 +38,20 @@ def record(store: Store, folder: Path, message: Message) -> None:
         elif isinstance(message, ExhibitsMade):
             for exhibit in message.exhibits:
                 store.add_exhibit(exhibit)
-        elif isinstance(message, StrategyMeasured):
-            store.add_choice(message.choice)
+        elif isinstance(message, StrategyMeasured | StepsTimed):
+            _add_measured(store, message)
         for state in superfluous:
             store.drop_checkpoint(state)
     for state in (each for each in superfluous if not each.pruned):
         checkpoint_path(folder, state).unlink(missing_ok=True)
+
+
+def _add_measured(store: Store, message: StrategyMeasured | StepsTimed) -> None:
+    if isinstance(message, StrategyMeasured):
+        store.add_choice(message.choice)
+    else:
+        for times in message.times:
+            store.add_step_times(times)
 
 
 def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointRecord]:

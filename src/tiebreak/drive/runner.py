@@ -7,56 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import StrategyOption, describe_choice, needs_measuring, split_into_jobs, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, split_into_jobs, strategy_for
 from tiebreak.drive.local_workers import Pool
+from tiebreak.drive.machine import LOCAL, Machine
 from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
 from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
-from tiebreak.errors import TiebreakError
+from tiebreak.drive.timing_budget import needs_timing, timing_seconds, training_seconds
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
-from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Precision, Strategy, device_label
+from tiebreak.results.record import SHOWN_EXAMPLES, CheckpointRecord, Choice, Strategy
 from tiebreak.results.store import Store
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
-from tiebreak.system import cores
-from tiebreak.text import number_of
+from tiebreak.text import listed, number_of
+
+if TYPE_CHECKING:
+    from tiebreak.cluster.ray_pool import RayPool
+
+__all__ = ["Driver", "Listener", "Machine", "missing", "open_driver"]
 
 CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
 Listener = Callable[[Message], None]
 Cohorts = Mapping[str, Sequence[Run]]  # by key
-
-
-@dataclass(frozen=True, kw_only=True)
-class Machine:
-    """Where training happens, and how."""
-
-    device: str = "cpu"
-    workers: int | None = None  # None: one per core on the CPU, one on a GPU
-    data_dir: Path | None = None
-    strategy: StrategyOption = "auto"  # auto: the faster one, measured once per cohort
-    precision: Precision = "float32"
-
-    def __post_init__(self) -> None:
-        """Refuse a precision that the device does not have."""
-        if self.precision != "float32" and self.device == "cpu":
-            raise TiebreakError(f"--precision {self.precision} requires --device cuda")
-
-    @property
-    def device_label(self) -> str:
-        """The device and its precision, as records name them."""
-        return device_label(self.device, self.precision)
-
-    def processes(self) -> int:
-        """How many worker processes to start."""
-        if self.workers is not None:
-            return self.workers
-        return cores() if self.device == "cpu" else 1
 
 
 def missing(plan: Plan, store: Store) -> list[Run]:
@@ -76,7 +53,7 @@ def missing(plan: Plan, store: Store) -> list[Run]:
 def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
     """A driver with one open store and one set of worker processes. `listen` gets every message."""
     checksums = folder / CHECKSUMS_FILE
-    with closing(Store.create(folder)) as store, Pool(machine.processes()) as pool:
+    with closing(Store.create(folder)) as store, _workers(plan, folder, machine) as pool:
         save_checksums(checksums)
         try:
             yield Driver(plan, folder, machine, store, pool, listen)
@@ -84,10 +61,23 @@ def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) ->
             checksums.unlink(missing_ok=True)
 
 
+def _workers(plan: Plan, folder: Path, machine: Machine) -> Pool | RayPool:
+    if machine.on == LOCAL:
+        return Pool(machine.processes())
+    from tiebreak.cluster.ray_connection import require_ray
+
+    require_ray(machine.on)
+    from tiebreak.cluster.ray_pool import RayPool
+
+    return RayPool(plan, folder, machine)
+
+
 class Driver:
     """One plan at work: makes the jobs, and stores and reports what the workers send."""
 
-    def __init__(self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool, listen: Listener) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, machine: Machine, store: Store, pool: Pool | RayPool, listen: Listener
+    ) -> None:
         self._plan, self._folder, self._machine = plan, folder, machine
         self._store, self._pool, self._listen = store, pool, listen
         self._choices = store.choices()
@@ -106,7 +96,8 @@ class Driver:
         left = {key: some for key, some in groups.items() if some[0].identity not in ended}
         names = cohort_names(left)
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
-        device, processes = self._machine.device, self._machine.processes()
+        device, processes = self._machine.device, self._pool.slots
+        self._time_in_turns(left, strategies)
         jobs = [
             self._job(share, work="train", strategy=strategy)
             for key, strategy in strategies.items()
@@ -160,6 +151,18 @@ class Driver:
             else:
                 self._listen(message)
         return failed
+
+    def _time_in_turns(self, groups: Cohorts, strategies: Mapping[str, Strategy]) -> None:
+        """Time training steps of all arms alone and in turns, once for a device: for the verdict, not for training."""
+        arms = cohorts(self._plan.runs[next(iter(arm.runs.values()))] for arm in self._plan.arms)
+        known, device = self._store.step_times(), self._machine.device_label
+        if self._machine.strategy == "loop" or not needs_timing(arms, groups, known, device):
+            return
+        costs = {key: self._cost(key, strategy) for key, strategy in strategies.items()}
+        training = training_seconds(groups, costs, self._plan.data.sizes["train"]) / self._pool.slots
+        self._listen(Note(text=f"timing a training step of {listed(list(cohort_names(arms).values()))} in turns"))
+        runs, seconds = [some[0] for some in arms.values()], timing_seconds(len(arms), training)
+        self._work([self._job(runs, work="time", seconds=seconds)])
 
     def _started(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> TrainingStarted:
         names = cohort_names(groups)

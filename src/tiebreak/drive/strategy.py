@@ -14,6 +14,7 @@ from tiebreak.cost.formulas import run_bytes
 from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.drive.jobs import CPU_COHORT
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
+from tiebreak.drive.timing_budget import MOST_SECONDS, TIMING_SHARE
 from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
@@ -24,7 +25,7 @@ from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 
-STEPS, ROUNDS = 6, 5  # timed steps of a round; rounds, of which the median counts
+STEPS, ROUNDS = 6, 5  # timed steps of a round at most; rounds, of which the median counts
 ENOUGH, PATIENCE = 3, 6.0  # rounds that suffice once they have taken this many seconds
 GAIN = 1.05  # fused must be faster by this factor, else the loop is used: it is the specification
 GPU_RUNS = 32  # enough to see the gain, few enough to fit
@@ -53,20 +54,25 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     start = time.perf_counter()
     single = make_group(job, runs[:1])
     train = single.split("train", {})
-    cut = select(single.task, train, lambda values: values[: STEPS * runs[0].batch])
-    loop = Loop(single.task, single.network, single.runs[0], single.states[0])
-    _time(loop, cut)  # warms up, and fails here if the design does
+    loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
+    batch = select(single.task, train, lambda values: values[: runs[0].batch])
+    _time(loop, batch, 1)  # warms up, and fails here if the design does
+    step = _time(loop, batch, 1)
     built = time.perf_counter()
-    fused, reason = _fuse(job, few, cut)
+    limit = timing_limit(step, sum(run.epochs for run in runs) * -(-count(single.task, train) // runs[0].batch))
+    steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
+    cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
+    fused, reason = _fuse(job, few, cut, steps)
     loop_times, fused_times = [], []
     prepared = {"loop": built - start, "fused": time.perf_counter() - built}
-    start = time.perf_counter()
+    began, start = start, time.perf_counter()
     for done in range(rounds):
-        if done >= ENOUGH and time.perf_counter() - start > PATIENCE:
+        now = time.perf_counter()
+        if (done >= ENOUGH and now - start > PATIENCE) or (done and now - began > limit):
             break
-        loop_times.append(_time(loop, cut))
+        loop_times.append(_time(loop, cut, steps))
         if fused is not None:
-            fused_times.append(_time(fused[0], cut))
+            fused_times.append(_time(fused[0], cut, steps))
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
     strategy: Strategy = "fused" if fused_ms is not None and fused_ms * GAIN < loop_ms else "loop"
@@ -82,7 +88,6 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         reason=reason,
     )
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
-    batch = select(single.task, train, lambda values: values[: runs[0].batch])
     start = time.perf_counter()
     engine.evaluate(batch)
     seconds = (time.perf_counter() - start) / many / count(single.task, batch)
@@ -90,23 +95,35 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     return Timing(choice=choice, prepare_seconds=prepared[strategy], evaluate_seconds=seconds, examples=whole)
 
 
-def _time(engine: Loop | Fused, split: Split) -> float:
-    """Seconds of a training step."""
+def timing_limit(step: float, steps: int) -> float:
+    """Seconds that timing may take before a training of so many steps in all, if each takes `step` seconds."""
+    return max(MOST_SECONDS, TIMING_SHARE * step * steps)
+
+
+def affordable_steps(step: float, runs: int, limit: float) -> int:
+    """Steps of a round, such that the least rounds of both strategies keep the limit if fusing gains nothing."""
+    return max(1, min(STEPS, int(limit / ((1 + ENOUGH) * (1 + runs) * step)))) if step else STEPS
+
+
+def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
+    """Seconds of a training step, of so many on the split."""
     start = time.perf_counter()
-    engine.train_epoch(split, lambda share, steps: None)
-    return (time.perf_counter() - start) / STEPS
+    engine.train_epoch(split, lambda share, done: None)
+    return (time.perf_counter() - start) / steps
 
 
-def _fuse(job: Job, runs: list[Run], split: Split) -> tuple[tuple[Fused, int, int] | None, str]:
+def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fused, int, int] | None, str]:
     """The runs fused and warmed up, with their number and how many would fit; or why they cannot be."""
     while True:
         try:
             before = _allocated(job.device)
             group = make_group(job, runs)
-            fused = Fused(group.task, group.network, group.runs, group.states, compiled=False)
+            fused = Fused(
+                group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
-                _time(fused, split)
+                _time(fused, split, steps)
                 fused.evaluate(_evaluated(group, split))
             return (fused, len(runs), _fits(group, before)), ""
         except StopStudyError:

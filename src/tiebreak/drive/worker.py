@@ -14,9 +14,11 @@ from typing import TextIO
 
 import torch
 
+from tiebreak.drive.assignment import NOT_NEEDED
 from tiebreak.drive.failures import failed
 from tiebreak.drive.make_exhibits import make_exhibits
 from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnded, decode_job, encode
+from tiebreak.drive.step_turns import time_in_turns
 from tiebreak.drive.strategy import measure
 from tiebreak.errors import StopStudyError, TiebreakError, describe_error
 from tiebreak.plan.runs import Run
@@ -38,7 +40,7 @@ class DriverGoneError(BrokenPipeError):
 
 
 def do_job(job: Job, out: TextIO) -> None:
-    """Do one job and write its messages. An error of a design fails runs; one that every run would meet stops all."""
+    """Do one job and write its messages as lines."""
 
     def send(message: Message) -> None:
         try:
@@ -47,6 +49,11 @@ def do_job(job: Job, out: TextIO) -> None:
         except BrokenPipeError as error:
             raise DriverGoneError from error
 
+    perform(job, send)
+
+
+def perform(job: Job, send: Send) -> None:
+    """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
         for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
@@ -57,10 +64,11 @@ def do_job(job: Job, out: TextIO) -> None:
 
 
 def _probe(job: Job) -> Iterator[Message]:
-    """Measure strategies or make exhibits. A design that raises fails all runs of the job, or has no exhibits."""
+    """Measure strategies, time steps or make exhibits. A design that raises in the first fails all runs of the job."""
     runs = [Run.model_validate(content) for content in job.runs]
     try:
-        yield from measure(job) if job.work == "measure" else make_exhibits(job)
+        work = {"measure": measure, "time": time_in_turns, "exhibits": make_exhibits}[job.work]
+        yield from work(job)
     except StopStudyError:
         raise
     except DESIGN_ERRORS as error:
@@ -70,7 +78,7 @@ def _probe(job: Job) -> Iterator[Message]:
             for run, records in zip(runs, saved, strict=True):
                 yield failed(run, records[0].epoch if records else 0, reason)
         else:
-            yield Note(text=f"{runs[0].label}: no exhibits: {reason}")
+            yield Note(text=f"{runs[0].label}: {NOT_NEEDED[job.work]}: {reason}")
         _check_device(job)
 
 
@@ -150,8 +158,8 @@ def _train_group(
 def make_engine(group: RunGroup, strategy: Strategy) -> Engine:
     """The engine that trains the group with a strategy."""
     if strategy == "loop":
-        return Loop(group.task, group.network, group.runs[0], group.states[0])
-    return Fused(group.task, group.network, group.runs, group.states)
+        return Loop(group.task, group.network, group.runs[0], group.states[0], group.precision)
+    return Fused(group.task, group.network, group.runs, group.states, precision=group.precision)
 
 
 def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:

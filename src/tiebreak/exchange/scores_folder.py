@@ -13,10 +13,9 @@ from tiebreak.exchange.delimited import read_csv
 from tiebreak.exchange.pick import Columns, ScoreTable, pick
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.report.page.score_page import write_score_report
+from tiebreak.results.folder import SCORES_FILE
 from tiebreak.verdict.model import VERDICT_FILE, Verdict
 from tiebreak.verdict.scores import Scores
-
-SCORES_FILE = "scores.csv"
 
 
 def write_scores_folder(folder: Path, verdict: Verdict, found: ScoreTable) -> Path:

@@ -29,16 +29,26 @@ Parts = tuple[Tensor, ...]  # the same as a tuple in any case; the first part is
 NONLINEARITIES = {"tanh": torch.tanh, "relu": torch.relu, "sigmoid": torch.sigmoid}
 
 
-class Recurrent(nn.RNNBase, Generic[Whole]):
-    """Forms, directions and lengths. A subclass says how one step goes, and is the layer of torch of the same kind."""
+class TwoForms:
+    """A layer that has a plain form beside torch's own."""
 
     plain = False  # which form; set by `use_plain_cells`
+
+
+class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
+    """Forms, directions and lengths. A subclass says how one step goes, and is the layer of torch of the same kind."""
+
     native = True  # whether torch has a kernel for this layer
     memories = 1  # parts of a state
 
+    folds_bias = True  # whether b_hh can be added to the inputs' projection, outside the loop over time
+
     @abstractmethod
-    def advance(self, drive: Tensor, parts: Parts, weight: Tensor) -> Parts:
-        """The state after one step. `drive` [B, gates * H] is W_ih x + b_ih + b_hh, `weight` is W_hh."""
+    def advance(self, drive: Tensor, parts: Parts, weight: Tensor, bias: Tensor | None) -> Parts:
+        """The state after one step. `drive` [B, gates * H] is W_ih x + b_ih, and + b_hh where that is folded.
+
+        `weight` is W_hh, `bias` b_hh where it is not folded.
+        """
 
     def forward(self, x: Tensor, state: Whole | None = None, lengths: Tensor | None = None) -> tuple[Tensor, Whole]:
         """x [B, T, I] to outputs [B, T, H * directions] and the last state, each part [layers * directions, B, H].
@@ -61,13 +71,20 @@ class Recurrent(nn.RNNBase, Generic[Whole]):
         return outputs.squeeze(1), last
 
     def _plain(self, x: Tensor, state: Whole | None, lengths: Tensor | None) -> tuple[Tensor, Whole]:
-        first = self._parts(state, x)
-        x = x.transpose(0, 1)  # time first: what one step needs lies together
+        first = self._parts(state, x, len(x))
+        # Time first: what one step needs lies together.
+        outputs, last = self.walk(x.transpose(0, 1), first, lengths)
+        return outputs.transpose(0, 1), cast(Whole, last if self.memories > 1 else last[0])
+
+    def walk(self, x: Tensor, first: Parts, lengths: Tensor | None) -> tuple[Tensor, Parts]:
+        """The plain form: x [T, B, I] to outputs [T, B, H * directions] and the last state."""
         real = None  # [T, B, 1]
         if lengths is not None:
             real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
         last: list[Parts] = []
         for layer in range(self.num_layers):
+            if layer:
+                x = self.between_layers(x)
             outputs = []
             for suffix in ("", "_reverse") if self.bidirectional else ("",):
                 start = tuple(part[len(last)] for part in first)
@@ -75,25 +92,35 @@ class Recurrent(nn.RNNBase, Generic[Whole]):
                 outputs.append(output)
                 last.append(parts)
             x = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
-        stacked = tuple(torch.stack(part) for part in zip(*last, strict=True))
-        return x.transpose(0, 1), cast(Whole, stacked if self.memories > 1 else stacked[0])
+        return x, tuple(torch.stack(part) for part in zip(*last, strict=True))
 
-    def _parts(self, state: Whole | None, x: Tensor) -> Parts:
+    def between_layers(self, x: Tensor) -> Tensor:
+        """What a layer of the stack gets of the outputs [T, B, H * directions] of the one below."""
+        return x
+
+    def _parts(self, state: Whole | None, x: Tensor, rows: int) -> Parts:
         if state is None:
-            directions = 2 if self.bidirectional else 1
-            return (x.new_zeros(self.num_layers * directions, len(x), self.hidden_size),) * self.memories
+            count = self.num_layers * (2 if self.bidirectional else 1)
+            memory = (x.new_zeros(count, rows, self.hidden_size),) * self.memories
+            return memory if not self.proj_size else (x.new_zeros(count, rows, self.proj_size), *memory[1:])
         return (state,) if isinstance(state, Tensor) else cast(Parts, state)
 
     def _scan(self, x: Tensor, parts: Parts, name: str, real: Tensor | None) -> tuple[Tensor, Parts]:
         """One layer in one direction: x [T, B, I] to outputs [T, B, H] and the state after the last step."""
-        bias = getattr(self, f"bias_ih_{name}") + getattr(self, f"bias_hh_{name}")
+        bias = getattr(self, f"bias_ih_{name}") if self.bias else None
+        own_bias = getattr(self, f"bias_hh_{name}") if self.bias else None
+        if bias is not None and own_bias is not None and self.folds_bias:
+            bias, own_bias = bias + own_bias, None
         drives = F.linear(x, getattr(self, f"weight_ih_{name}"), bias).unbind(0)
         weight = getattr(self, f"weight_hh_{name}")
+        projection = getattr(self, f"weight_hr_{name}") if self.proj_size else None
         runs_on = real.unbind(0) if real is not None else ()
         outputs = list(drives)
         steps = range(len(drives))
         for step in reversed(steps) if name.endswith("_reverse") else steps:
-            new = self.advance(drives[step], parts, weight)
+            new = self.advance(drives[step], parts, weight, own_bias)
+            if projection is not None:
+                new = (F.linear(new[0], projection), *new[1:])
             if runs_on:
                 new = tuple(torch.where(runs_on[step], after, before) for after, before in zip(new, parts, strict=True))
             parts = new
@@ -116,7 +143,7 @@ class Rnn(Recurrent[Tensor], nn.RNN):  # type: ignore[misc]  # `forward` takes l
         self.native = native
         self.nonlinearity = nonlinearity
 
-    def advance(self, drive: Tensor, parts: Parts, weight: Tensor) -> Parts:
+    def advance(self, drive: Tensor, parts: Parts, weight: Tensor, bias: Tensor | None) -> Parts:
         """h_t from W_ih x_t + b_ih + b_hh and h_{t-1}."""
         return (NONLINEARITIES[self.nonlinearity](drive + F.linear(parts[0], weight)),)
 
@@ -124,5 +151,5 @@ class Rnn(Recurrent[Tensor], nn.RNN):  # type: ignore[misc]  # `forward` takes l
 def use_plain_cells(network: nn.Module, on: bool) -> None:
     """Switch every recurrent layer of a network to the plain form, which vmaps and traces, or back to torch's own."""
     for layer in network.modules():
-        if isinstance(layer, Recurrent):
+        if isinstance(layer, TwoForms):
             layer.plain = on

@@ -85,13 +85,13 @@ def attend(
     is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`. `triton` (a CUDA device,
     two or three terms) is experimental: fast kernels that have not been measured yet (`taylor_triton`).
     """
+    if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
+        with torch.autocast(q.device.type, enabled=False):
+            wide_ones = (each.float() if each.is_floating_point() else each for each in (q, k, v))
+            return attend(*wide_ones, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
-    if form not in FORMS:
-        raise TiebreakError(f"form {form!r} is unknown; {nearest(form, FORMS)}")
-    if form not in ("auto", "naive", "triton") and causal != (form != "parallel"):
-        other = 'form="parallel"' if not causal else 'form="chunked"'
-        raise TiebreakError(f'form="{form}" does not go with causal={causal}: use {other} or form="auto"')
+    _check_form(form, causal)
     if form == "triton" or (form == "auto" and AUTO and q.is_cuda and refusal(q, v, terms) is None):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
@@ -259,6 +259,14 @@ def _check_terms(terms: int) -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def _check_form(form: str, causal: bool) -> None:
+    if form not in FORMS:
+        raise TiebreakError(f"form {form!r} is unknown; {nearest(form, FORMS)}")
+    if form not in ("auto", "naive", "triton") and causal != (form != "parallel"):
+        other = 'form="parallel"' if not causal else 'form="chunked"'
+        raise TiebreakError(f'form="{form}" does not go with causal={causal}: use {other} or form="auto"')
 
 
 def _check_floating(**given: Tensor) -> None:

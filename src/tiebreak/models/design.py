@@ -15,6 +15,7 @@ from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
 from tiebreak.layers.functional_dropout import key_functions
 from tiebreak.layers.global_generators import seeded
+from tiebreak.layers.swapped_recurrent import swap_recurrent
 from tiebreak.models.global_settings import unchanged_settings
 from tiebreak.models.user_network_checks import check_network, unchanged_tensors
 from tiebreak.study.registry import Scalar
@@ -209,6 +210,7 @@ class Design:
                 check_output(network, shape)  # lazy layers draw their parameters here
             swap_dropout(network)
             swap_batchnorm(network)
+            swap_recurrent(network)
         return network
 
     def _build_user_design(self, shape: Shape, options: Mapping[str, Scalar]) -> nn.Module:

@@ -11,15 +11,17 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.gradient_hooks import hook_obstacle
+from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import Shape, Words
 
 MAX_LENGTH = 160  # characters of a reason
+OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
 REASONS = {  # a part of torch's message: what we tell the user
     "data-dependent control flow": "it decides by values of a tensor (`if`, `.item()`), which differ from run to run",
-    "aten::lstm": "it uses nn.LSTM, which torch cannot map over runs; use tiebreak.layers.lstm.Lstm",
-    "aten::rnn_": "it uses nn.RNN, which torch cannot map over runs; use tiebreak.layers.rnn.Rnn",
-    "aten::gru": "it uses nn.GRU, which torch cannot map over runs",
+    "aten::lstm": f"it uses nn.LSTM {OWN_KIND}",
+    "aten::rnn_": f"it uses nn.RNN {OWN_KIND}",
+    "aten::gru": f"it uses nn.GRU {OWN_KIND}",
     "support the deepcopy protocol": "it keeps results of a forward pass, which cannot be copied",
     "random operation": "it draws random numbers from torch's generator, which no run could repeat; use nn.Dropout",
 }
@@ -42,7 +44,7 @@ def fusion_obstacle(network: nn.Module, shape: Shape) -> str:
         return functional_call(copies[0], (params, buffers), example).square().mean()  # type: ignore[no-any-return]
 
     try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), mapped_forms():
             warnings.simplefilter("ignore")  # of slow fallbacks: the measurement will show them
             vmap(grad(loss))(params, buffers)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there

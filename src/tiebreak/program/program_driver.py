@@ -53,7 +53,7 @@ def check_start(study: Study, machine: Machine, *, allow: bool) -> None:
     """Refuse what cannot start, before a folder is made: no program, no permission, options for networks only."""
     assert study.program is not None
     default = Machine()
-    for name in ("device", "strategy", "precision", "data_dir"):
+    for name in ("device", "strategy", "precision", "data_dir", "on"):
         if getattr(machine, name) != getattr(default, name):
             flag = name.replace("_", "-")
             raise TiebreakError(f"--{flag}: not for a program, which decides by itself; see `cores` and `gpus`")

@@ -214,12 +214,12 @@ def headline(primary: Sequence[ComparisonResult]) -> str:
     return "undecided"
 
 
-def seeds_needed(item: ComparisonResult) -> str:
+def seeds_needed(item: ComparisonResult, least: int = 6) -> str:
     """How many more seeds the comparison needs, in words."""
     if item.verdict != "undecided":
         return "none"
     if item.seeds_needed is not None:
-        return f"{item.seeds_needed:,} more"
+        return sentences.more_seeds(item, least).removeprefix("about ").replace(" seeds", "").replace(" seed", "")
     return "none would help: a side only failed" if item.difference is None else "no number would do"
 
 

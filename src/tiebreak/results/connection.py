@@ -15,6 +15,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.files import failure
 from tiebreak.results.store_limits import DISTRUST, LIMIT_VALUE, LimitedConnection, check_store_files, limit
 
+WAIT = 30.0  # seconds for another program that holds the store
 RECOVERY = "`tiebreak run` with your study sets it aside and recovers what it can"
 # SQLite's primary result codes for a file that is damaged. ERROR: our statements fail only where the schema is damaged.
 DAMAGE = (
@@ -39,21 +40,21 @@ class DamagedStoreError(TiebreakError):
     """SQLite cannot read the file, or a part of it."""
 
 
-def connect(path: Path, options: str = "") -> sqlite3.Connection:
+def connect(path: Path, options: str = "", wait: float = WAIT) -> sqlite3.Connection:
     """A connection to the file; `options` are those of a SQLite URI."""
     check_store_files(path)
     address = f"{path.absolute().as_uri()}?{options}" if options else path
-    return _connected(address, path.stat().st_size if path.exists() else 0, uri=bool(options))
+    return _connected(address, path.stat().st_size if path.exists() else 0, uri=bool(options), wait=wait)
 
 
-def _connected(address: str | Path, size: int, *, uri: bool = False) -> LimitedConnection:
-    connection = sqlite3.connect(address, isolation_level=None, timeout=30, uri=uri, factory=LimitedConnection)
+def _connected(address: str | Path, size: int, *, uri: bool = False, wait: float = WAIT) -> LimitedConnection:
+    connection = sqlite3.connect(address, isolation_level=None, timeout=wait, uri=uri, factory=LimitedConnection)
     limit(connection, size)
     connection.text_factory = lambda raw: raw.decode(errors="replace")  # damaged text is read too, to be named
     return connection
 
 
-def connect_reader(path: Path) -> sqlite3.Connection:
+def connect_reader(path: Path, wait: float = WAIT) -> sqlite3.Connection:
     """A connection for reading. SQLite writes files beside the store; where it cannot, the store is read without them.
 
     A write-ahead log that a killed run left stays as it is, for `heal` to look at; in a read-only folder a copy of it
@@ -62,7 +63,7 @@ def connect_reader(path: Path) -> sqlite3.Connection:
     log = log_of(path)
     logged = log.is_file() and log.stat().st_size > 0
     if writable(path):
-        connection = connect(path, "mode=ro" if logged else "")  # closing any other would remove the log
+        connection = connect(path, "mode=ro" if logged else "", wait)  # closing any other would remove the log
         connection.execute("PRAGMA query_only=ON")
         return connection
     if not logged:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan, run_key
+from tiebreak.results.connection import WAIT
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.manifest import STUDY_FILE, module_names, require
 from tiebreak.results.record import TrainingState
@@ -17,6 +18,8 @@ from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
 from tiebreak.system import collector_paused
 
+SCORES_FILE = "scores.csv"  # of an --out folder of `tiebreak compare`
+
 
 def require_results_folder(folder: Path) -> None:
     """Refuse what is no results folder, in the same words for every command."""
@@ -24,14 +27,17 @@ def require_results_folder(folder: Path) -> None:
         what = "a file, not a folder" if folder.exists() else "no such folder"
         raise TiebreakError(f"{folder}: {what}; give the --out folder of `tiebreak run`")
     if not (folder / PLAN_FILE).is_file() and not (folder / STORE_FILE).is_file():
+        if (folder / SCORES_FILE).is_file():
+            hint = f"`tiebreak open {folder}` and `tiebreak export {folder}` read it, `tiebreak compare` renews it"
+            raise TiebreakError(f"{folder}: an --out folder of `tiebreak compare`: it holds scores but no runs; {hint}")
         raise TiebreakError(f"{folder}: no {PLAN_FILE}; is this the --out folder of `tiebreak run`?")
 
 
 @contextmanager
-def opened(folder: Path) -> Iterator[Store]:
+def opened(folder: Path, wait: float = WAIT) -> Iterator[Store]:
     """The store of a results folder, for reading; what is no results folder is refused."""
     require_results_folder(folder)
-    with closing(Store.open(folder)) as store:
+    with closing(Store.open(folder, wait)) as store:
         yield store
 
 

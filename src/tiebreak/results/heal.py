@@ -70,7 +70,8 @@ def heal(folder: Path) -> list[str]:
         return lines
     with closing(Store.open(folder)) as store:
         if store.schema < SCHEMA_VERSION:
-            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: looks at the results are counted"
+            what = f"{store.path}: schema {store.schema} becomes {SCHEMA_VERSION}: steps are timed in turns"
+            what += "; looks at the results are counted" if store.schema < 3 else ""
             digests = "; files and checkpoints get digests; what changed before now is not noticed"
             lines.append(f"{what}{digests if store.schema == 1 else ''}")
     with closing(Store.create(folder)) as store:

@@ -6,6 +6,7 @@
 | 2      | a hash in each row of checkpoints; `files`: the sha256 of study.toml, plan.json and others;        |
 |        | `damaged`: rows that were set aside; the version a second time, as SQLite's application id         |
 | 3      | `looks`: the verdicts that were made on all runs of so many seeds                                  |
+| 4      | `step_times`: training steps of the arms alone, timed in turns, and their memory                   |
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import RECOVERY, DamagedStoreError
 from tiebreak.results.store_limits import changed_table, refuse_programs
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION = 0x54420000  # plus the version: a flipped bit in either number is noticed
 TABLES = """
 CREATE TABLE IF NOT EXISTS epochs (trajectory TEXT, epoch INTEGER, content TEXT, sha256 TEXT,
@@ -33,6 +34,8 @@ CREATE TABLE IF NOT EXISTS strategies (cohort TEXT, device TEXT, content TEXT, s
     PRIMARY KEY (cohort, device));
 CREATE TABLE IF NOT EXISTS files (name TEXT PRIMARY KEY, sha256 TEXT, pending TEXT, row_sha256 TEXT);
 CREATE TABLE IF NOT EXISTS looks (runs TEXT, seeds INTEGER, content TEXT, sha256 TEXT, PRIMARY KEY (runs, seeds));
+CREATE TABLE IF NOT EXISTS step_times (cohort TEXT, device TEXT, content TEXT, sha256 TEXT,
+    PRIMARY KEY (cohort, device));
 CREATE TABLE IF NOT EXISTS damaged (source TEXT, content TEXT);
 """
 # Tables whose last column is the hash of the others, by the schema that introduced it.
@@ -40,6 +43,7 @@ HASHED = {
     1: ("epochs", "runs", "finals", "exhibits", "strategies"),
     2: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files"),
     3: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files", "looks"),
+    4: ("epochs", "runs", "finals", "exhibits", "strategies", "checkpoints", "files", "looks", "step_times"),
 }
 
 _HEADER = ("user_version", "application_id")

@@ -9,7 +9,7 @@ from typing import Literal
 from tiebreak.results.packing import Arrays
 
 Status = Literal["done", "diverged", "failed"]
-Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
+Precision = Literal["float32", "tf32", "bf16"]  # of products; tf32 on a GPU only
 Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
 EVALUATED_EPOCH = "evaluated_epoch"  # of a run's provenance, with early stopping
 PROGRAM_RUNS = "program-runs"  # the folder of the runs of a program, in the results folder
@@ -122,6 +122,18 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepTimes:
+    """Training steps of a cohort's run alone, timed in turns with those of the study's other cohorts on a device."""
+
+    cohort: str
+    device: str  # a `device_label`
+    group: str  # the same for all cohorts that were timed together: their rounds are neighbours
+    ms: tuple[float, ...]  # a step, in each round; empty: too slow to be timed, or the design raised
+    steps: int  # of an epoch
+    memory_bytes: int | None  # of a run and its largest step; None: the design raised
+
+
+@dataclass(frozen=True, kw_only=True)
 class TrainingState:
     """Which runs have ended and which epochs are stored: what `status` shows."""
 
@@ -140,6 +152,7 @@ class Records:
     finals: Mapping[str, Mapping[str, FinalRecord]]  # identity -> evaluation -> record
     exhibits: Mapping[str, Mapping[str, ExhibitRecord]] = field(default_factory=dict)  # identity -> name -> record
     choices: Mapping[tuple[str, str], Choice] = field(default_factory=dict)  # (cohort, device) -> choice
+    step_times: Mapping[tuple[str, str], StepTimes] = field(default_factory=dict)  # (cohort, device) -> times
     looks: tuple[LookRecord, ...] = ()
     damaged: tuple[str, ...] = ()  # a line for each part of the store that could not be used
 

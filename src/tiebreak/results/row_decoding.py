@@ -20,6 +20,7 @@ from tiebreak.results.record import (
     LookRecord,
     RunRecord,
     Status,
+    StepTimes,
     Strategy,
 )
 from tiebreak.text import printable
@@ -59,6 +60,13 @@ class _Choice(_Content):
     fused_ms: Seconds | None
     fits: Count
     reason: str
+
+
+class _StepTimes(_Content):
+    group: str
+    ms: list[Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+    steps: Count
+    memory_bytes: Count | None
 
 
 class _Look(_Content):
@@ -101,6 +109,11 @@ class Decoder:
     def choice(self, cohort: Any, device: Any, content: Any) -> Choice:
         """A row of the table strategies."""
         return Choice(cohort=_text(cohort), device=_text(device), **_fields(_Choice, content))
+
+    def step_times(self, cohort: Any, device: Any, content: Any) -> StepTimes:
+        """A row of the table step_times."""
+        fields = _fields(_StepTimes, content)
+        return StepTimes(cohort=_text(cohort), device=_text(device), **(fields | {"ms": tuple(fields["ms"])}))
 
     def checkpoint(self, identity: Any, trajectory: Any, epoch: Any, file: Any, sha256: Any) -> CheckpointRecord:
         """A row of the table checkpoints; `checkpoint_file` decides where its file may lie."""

@@ -7,18 +7,29 @@ killed study has none. `sha256sum -c` reads it.
 from __future__ import annotations
 
 import hashlib
+import time
+from contextlib import closing
 from pathlib import Path
 
 from tiebreak import files
-from tiebreak.results.connection import log_of
+from tiebreak.results.connection import connect, log_of, readable
 
 SEAL_FILE = "records.sha256"
+TRIES, PAUSE = 20, 0.05  # seconds: for readers that have the store open
 
 
 def seal(store: Path) -> None:
-    """Write the seal of a closed store; not while another process has it open."""
-    if not log_of(store).exists():
-        files.write(store.parent / SEAL_FILE, _seal(store))
+    """Write the seal of a closed store; not while another process has it open.
+
+    A reader has it open for a moment (`tiebreak watch`, `status`), and the log then stays: it is closed once more.
+    """
+    for _ in range(TRIES):
+        if not log_of(store).exists():
+            files.write(store.parent / SEAL_FILE, _seal(store))
+            return
+        with readable(store), closing(connect(store)) as last:
+            last.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        time.sleep(PAUSE)
 
 
 def unseal(store: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar
 
 from tiebreak.errors import TiebreakError
 from tiebreak.results.connection import (
+    WAIT,
     DamagedStoreError,
     closed_on_error,
     connect,
@@ -37,6 +38,7 @@ from tiebreak.results.record import (
     LookRecord,
     Records,
     RunRecord,
+    StepTimes,
     TrainingState,
 )
 from tiebreak.results.row_decoding import Decoder
@@ -78,13 +80,16 @@ class Store:
         return store
 
     @classmethod
-    def open(cls, folder: Path) -> Store:
-        """The folder's store, for reading only. The folder may be read-only too."""
+    def open(cls, folder: Path, wait: float = WAIT) -> Store:
+        """The folder's store, for reading only. The folder may be read-only too.
+
+        `wait`: seconds for another program that holds it; the writer never does.
+        """
         path = folder / STORE_FILE
         if not path.is_file():
             raise TiebreakError(f"{folder}: no {STORE_FILE}; is this the --out folder of `tiebreak run`?")
         with readable(path):
-            connection = connect_reader(path)
+            connection = connect_reader(path, wait)
             with closed_on_error(connection):
                 store = cls(path, connection)
                 connection.execute("SELECT count(*) FROM runs")
@@ -177,11 +182,18 @@ class Store:
 
     def add_choice(self, choice: Choice) -> None:
         """Store the strategy of a cohort on a device."""
-        fields = asdict(choice)
+        self._add_of_cohort("strategies", choice)
+
+    def add_step_times(self, times: StepTimes) -> None:
+        """Store the times of a cohort's steps on a device."""
+        self._add_of_cohort("step_times", times)
+
+    def _add_of_cohort(self, table: str, measured: Choice | StepTimes) -> None:
+        fields = asdict(measured)
         cohort, device = fields.pop("cohort"), fields.pop("device")
         content = json.dumps(fields)
         row = (cohort, device, content, row_hash(cohort, device, content))
-        self._connection.execute("INSERT OR REPLACE INTO strategies VALUES (?, ?, ?, ?)", row)
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", row)
 
     def add_look(self, look: LookRecord) -> None:
         """Store a look at the study. One that is stored already stays."""
@@ -210,6 +222,11 @@ class Store:
         rows, _ = self._verified("strategies")
         return {(item.cohort, item.device): item for item in self._decoded("strategies", self._decoder().choice, rows)}
 
+    def step_times(self) -> dict[tuple[str, str], StepTimes]:
+        """The times of steps alone, by cohort and device. A store of schema 1 to 3 has none."""
+        found = self._decoded("step_times", self._decoder().step_times, self._verified("step_times")[0])
+        return {(item.cohort, item.device): item for item in found}
+
     def checkpoints(self, identities: Collection[str] | None = None) -> list[CheckpointRecord]:
         """Every checkpoint, or those of some runs."""
         only = "" if identities is None else f"WHERE identity IN ({', '.join('?' * len(identities))})"
@@ -220,7 +237,7 @@ class Store:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
             rows, damaged = self._verified_tables("epochs", "runs", "finals", "exhibits", "looks")
-            choices = self.choices()
+            choices, step_times = self.choices(), self.step_times()
         decoder = self._decoder()
         epochs: dict[str, dict[int, EpochRecord]] = {}
         for epoch in self._decoded("epochs", decoder.epoch, rows["epochs"]):
@@ -239,6 +256,7 @@ class Store:
             finals=finals,
             exhibits=exhibits,
             choices=choices,
+            step_times=step_times,
             looks=looks,
             damaged=damaged,
         )
@@ -253,6 +271,11 @@ class Store:
             epochs.setdefault(trajectory, []).append(epoch)
         runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows["runs"])}
         return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=damaged)
+
+    def rows_from(self, table: str, first: int) -> tuple[list[Any], int]:
+        """The rows of a table from a rowid on, with their rowid in front and unchecked, and how many it has in all."""
+        rows = self._rows(f"SELECT rowid, * FROM {table} NOT INDEXED WHERE rowid >= {first:d} ORDER BY rowid")
+        return rows, self._rows(f"SELECT count(*) FROM {table}")[0][0]
 
     def rows(self) -> int:
         """How many rows carry a hash."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
 
 from tiebreak.plan.runs import Plan, PlannedArm
 from tiebreak.results.correlation import LEAST_POINTS, least_spearman
-from tiebreak.results.record import Records
+from tiebreak.results.record import Records, StepTimes
 from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Setting, Study, setting_label
 
@@ -135,13 +136,23 @@ class Tally:
 
     def step_ms(self, arm: str, setting: Setting) -> float | None:
         """A training step of one run, timed alone before training; None where that was not done on the runs' device."""
-        identities = [identity for _, identity in self.runs(arm, setting) if identity in self.records.runs]
+        if (times := self.step_times(arm, setting)) is not None and times.ms:
+            return median(times.ms)
+        choice = self.records.choices.get(self._trained_on(arm, setting))
+        return choice.loop_ms if choice is not None else None
+
+    def step_times(self, arm: str, setting: Setting) -> StepTimes | None:
+        """Steps of one run, timed in turns with the other arms; None where that was not done on the runs' device."""
+        return self.records.step_times.get(self._trained_on(arm, setting))
+
+    def _trained_on(self, arm: str, setting: Setting) -> tuple[str, str]:
+        """The cohort and the device of the arm's runs at a setting; empty where they have several or none."""
         found = {
             (self.plan.runs[identity].cohort, self.records.runs[identity].provenance.get("device", ""))
-            for identity in identities
+            for _, identity in self.runs(arm, setting)
+            if identity in self.records.runs
         }
-        times = [self.records.choices[key].loop_ms for key in found if key in self.records.choices]
-        return times[0] if len(found) == len(times) == 1 else None
+        return found.pop() if len(found) == 1 else ("", "")
 
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
         """The mean training clock of a finished run: no evaluation, no checkpoints."""

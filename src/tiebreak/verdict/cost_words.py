@@ -1,4 +1,4 @@
-"""What the better arm costs, in words: training time alone, parameters and work, beside the score."""
+"""What the better arm costs, in words: training time alone, parameters, work and memory, beside the score."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tiebreak.text import listed, rounded
 from tiebreak.verdict.model import ArmResult, ComparisonResult
 
-NEAR = 0.25  # arms are timed alone but not in turns: a smaller difference is not told from other work on the machine
+NEAR = 0.25  # where arms were timed alone but not in turns: less is not told from other work on the machine
 NOT_TIMED = "training time was not measured alone"
 
 
@@ -18,29 +18,86 @@ def cost_sentence(comparisons: Sequence[ComparisonResult], arms: Sequence[ArmRes
     if len(primary) != 1 or primary[0].kind != "pair":
         return ""
     item = primary[0]
-    first, second = (item.b, item.a) if item.verdict == "b" else (item.a, item.b)
+    turned = item.verdict == "b"
+    first, second = (item.b, item.a) if turned else (item.a, item.b)
     if first not in by_name or second not in by_name:
         return ""
     a, b = by_name[first], by_name[second]
-    known = [_amount(a.parameters, b.parameters, "parameters"), _amount(a.flops, b.flops, "work for an example")]
-    parts = [_time(a, b), *filter(None, known)]
-    if not any(known) and None in (a.step_ms, b.step_ms):
+    amounts = (
+        _amount(a.parameters, b.parameters, "parameters"),
+        _amount(a.flops, b.flops, "work for an example"),
+        _memory(a.memory_bytes, b.memory_bytes),
+    )
+    known, time = [each for each in amounts if each], _time(a, b, _ratio(item, turned=turned))
+    if not known and None in (a.step_ms, b.step_ms):
         return ""
-    return f"Cost of {a.name} against {b.name}: {listed(parts)}."
+    if gain := _gain(item):
+        return f"{gain} {time}{f', with {listed(known)}' if known else ''}."
+    return f"Cost of {a.name} against {b.name}: {listed([time, *known])}."
 
 
-def _time(a: ArmResult, b: ArmResult) -> str:
+def _gain(item: ComparisonResult) -> str:
+    """What the better arm gains, before what it costs; empty where none is better or its time was not compared."""
+    if item.verdict not in ("a", "b") or item.difference is None or item.time_ratio is None:
+        return ""
+    better, worse = (item.a, item.b) if item.verdict == "a" else (item.b, item.a)
+    ends = [abs(end) for end in (item.low, item.high) if end is not None]
+    low, high = min(ends, default=0.0), max(ends, default=0.0)
+    interval = f" ({f'{low:.4f}' if low else 'above 0'} to {high:.4f})" if ends else ""
+    return f"{better} is better than {worse} by {abs(item.difference):.4f}{interval} and"
+
+
+def _ratio(item: ComparisonResult, *, turned: bool) -> tuple[float, float, float] | None:
+    """Training time of the arm that comes first over that of the other, with its interval."""
+    if item.time_ratio is None or item.time_low is None or item.time_high is None:
+        return None
+    if turned:
+        return 1 / item.time_ratio, 1 / item.time_high, 1 / item.time_low
+    return item.time_ratio, item.time_low, item.time_high
+
+
+def _time(a: ArmResult, b: ArmResult, ratio: tuple[float, float, float] | None) -> str:
+    if ratio is not None:
+        return _timed(ratio, _alone(a, b, ratio[0]))
     if not a.step_ms or not b.step_ms:
         return NOT_TIMED
-    ratio, times = a.step_ms / b.step_ms, f"{rounded(a.step_ms)} against {rounded(b.step_ms)} ms"
-    times = f"a training step alone, not timed in turns: {times}"
-    if abs(ratio - 1) < NEAR:
+    if (a.step_ms, a.solo_seconds) == (b.step_ms, b.solo_seconds):
+        return "the same training time"
+    times = f"a training step alone, not timed in turns: {rounded(a.step_ms)} against {rounded(b.step_ms)} ms"
+    if abs(a.step_ms / b.step_ms - 1) < NEAR:
         return f"about as fast ({times})"
+    return f"{_slower(a.step_ms / b.step_ms)} ({times})"
+
+
+def _timed(ratio: tuple[float, float, float], alone: str) -> str:
+    """The same with the interval of the ratio; where that holds 1, nothing is faster."""
+    middle, low, high = ratio
+    if low <= 1 <= high:
+        return f"as fast as can be told (timed in turns, {_slower(low)} to {_slower(high)}; {alone})"
+    ends = [_slower(end).rpartition(" ")[0] for end in sorted((low, high), key=lambda end: abs(end - 1))]
+    start = ends[0].removesuffix(" %" if ends[1].endswith(" %") else " times")
+    return f"{_slower(middle)} (timed in turns, {start} to {ends[1]}; {alone})"
+
+
+def _alone(a: ArmResult, b: ArmResult, ratio: float) -> str:
+    """The times behind the ratio: of a step, or of the whole training where the numbers of steps differ."""
+    if a.step_ms and b.step_ms and abs(a.step_ms / b.step_ms / ratio - 1) < NEAR:
+        return f"a training step alone takes {rounded(a.step_ms)} against {rounded(b.step_ms)} ms"
+    return f"a run alone trains {rounded(a.solo_seconds or 0)} against {rounded(b.solo_seconds or 0)} s"
+
+
+def _slower(ratio: float) -> str:
     if ratio > 2:
-        return f"{rounded(ratio)} times slower ({times})"
+        return f"{rounded(ratio)} times slower"
     if ratio < 0.5:
-        return f"{rounded(1 / ratio)} times faster ({times})"
-    return f"{abs(ratio - 1):.0%} {'slower' if ratio > 1 else 'faster'} ({times})".replace("%", " %")
+        return f"{rounded(1 / ratio)} times faster"
+    return f"{abs(ratio - 1):.0%} {'slower' if ratio >= 1 else 'faster'}".replace("%", " %")
+
+
+def _memory(a: int | None, b: int | None) -> str:
+    if not a or not b:
+        return ""
+    return f"{rounded(a / b)} times the memory" if round(a / b, 2) != 1 else "the same memory"
 
 
 def _amount(a: int | None, b: int | None, what: str) -> str:

@@ -34,6 +34,7 @@ from tiebreak.verdict.program_checks import program_warnings
 from tiebreak.verdict.questions import Question, all_questions, questions, sample
 from tiebreak.verdict.ranking import ranking
 from tiebreak.verdict.sides import arm_scores, example_influence, side_scores
+from tiebreak.verdict.solo_time import solo_seconds, time_ratio
 from tiebreak.verdict.stopping import earlier_looks, look_now, looks_of, stopping_of
 
 NARROW = 0.01  # an adjusted p above it is a narrow finding
@@ -117,7 +118,7 @@ def _comparison(
     tally: Tally, question: Question, result: statistics.Compared, least: int, path: tuple[Look, ...]
 ) -> ComparisonResult:
     low, high = _examples(tally, question, result) or (None, None)
-    crossed = _crossed(result, low, high)
+    crossed, times = _crossed(result, low, high), _times(tally, question)
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
     single = kind not in ("setting", "order") or len(list(questions(tally, question.comparison))) == 1
@@ -138,8 +139,17 @@ def _comparison(
         crossed_high=crossed[1],
         path=path,
         sentence="",
+        time_ratio=times[0],
+        time_low=times[1],
+        time_high=times[2],
     )
     return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
+
+
+def _times(tally: Tally, question: Question) -> tuple[float | None, float | None, float | None]:
+    if question.comparison.kind != "pair":
+        return None, None, None
+    return time_ratio(tally, question.a, question.b) or (None, None, None)
 
 
 def _is_lost(tally: Tally, question: Question) -> bool:
@@ -192,6 +202,7 @@ def _arm(tally: Tally, name: str) -> ArmResult:
     estimate = statistics.estimate(list(scores.values()))
     within = ranges.range_of(tally.study.metric, tally.study.task)
     missing = sum(tally.status(name, setting, seed) == "missing" for seed in range(tally.study.seeds))
+    times = tally.step_times(name, setting)
     return ArmResult(
         name=name,
         design=planned.design,
@@ -207,6 +218,8 @@ def _arm(tally: Tally, name: str) -> ArmResult:
         high=ranges.cut(estimate.high, within),
         train_seconds=tally.train_seconds(name, setting),
         step_ms=tally.step_ms(name, setting),
+        solo_seconds=solo_seconds(tally, name),
+        memory_bytes=times.memory_bytes if times else None,
         at_edge=edges(tally, name),
         differences=planned.differences,
     )

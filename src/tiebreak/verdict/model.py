@@ -53,6 +53,8 @@ class ArmResult(Strict):
     high: float | None
     train_seconds: float | None  # mean per run; a share of the time where runs were trained together
     step_ms: float | None = None  # a training step of one run, timed alone; None: not timed
+    solo_seconds: float | None = None  # training of one run alone, without evaluation: its steps, timed in turns
+    memory_bytes: int | None = None  # of a run and one training step; None: not measured
     at_edge: tuple[Edge, ...] = Field(default=(), strict=False)  # empty: best inside the grid, or nothing tuned
     differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first arm; None: unknown
 
@@ -128,6 +130,9 @@ class ComparisonResult(Strict):
     test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
     runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
     p_permutation: float | None = None  # of unpaired seeds
+    time_ratio: float | None = None  # training time alone, a over b, steps timed in turns; only of a pair of arms
+    time_low: float | None = None  # 95 % interval of the median over rounds
+    time_high: float | None = None
 
     @property
     def on_this_test_set(self) -> bool:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
+from tiebreak.study.program_keys import PROGRAM
 from tiebreak.verdict.compared import Compared
-
-PROGRAM = "program"  # the task of a user's own program
 
 Range = tuple[float, float]
 

@@ -16,6 +16,7 @@ from tiebreak.verdict.model import ComparisonResult, Stopping
 from tiebreak.verdict.statistics import least_seeds
 
 Number = Callable[[float], str]
+TELLING_SEEDS = 4  # with fewer, the spread over seeds is too uncertain to extrapolate: with 2 it may be 30 times off
 NAMES = {"order": "difference", "agreement": "least rank correlation"}  # of the number, where it is not a metric's
 
 
@@ -131,9 +132,31 @@ def answer(
         there = min(item.seeds for item in primary)
         return f"{text} Not final: {there} of the {seeds} planned seeds are there."
     if needed > seeds:
-        counted = ", counted as a further look" if seeds >= least_seeds(len(comparisons)) else ""
-        text += f" About {needed:,} seeds would decide (--seeds {needed}{counted})."
+        text += f" {_seeds_sentence(primary, needed, seeds, least_seeds(len(comparisons)))}"
     return text
+
+
+def _seeds_sentence(primary: Sequence[ComparisonResult], needed: int, seeds: int, least: int) -> str:
+    """How many seeds would decide, what that rests on, and how to train them."""
+    there = min(item.seeds for item in primary)
+    if there < TELLING_SEEDS:
+        enough = max(least, seeds + 1)
+        return (
+            f"At least {number_of(enough, 'seed')} are needed; {there} cannot tell how many more. "
+            f"--until-decided takes as many as the question needs (or --seeds {enough})."
+        )
+    counted = ", counted as a further look" if seeds >= least else ""
+    return (
+        f"About {needed:,} seeds would decide, judged by the spread of these {there} (--until-decided stops as soon as "
+        f"it can; or --seeds {needed}{counted})."
+    )
+
+
+def more_seeds(item: ComparisonResult, least: int) -> str:
+    """How many more seeds an undecided comparison needs: with few, only the least that can decide is known."""
+    if item.seeds < TELLING_SEEDS:
+        return f"at least {number_of(max(1, least - item.seeds), 'more seed')}"
+    return f"about {number_of(item.seeds_needed or 0, 'more seed')}"
 
 
 def stopped(stopping: Stopping, seeds: int) -> str:

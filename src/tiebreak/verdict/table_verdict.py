@@ -95,8 +95,9 @@ def answer(primary: Sequence[ComparisonResult], number: sentences.Number = sente
     """The comparison in words; of several, how many were decided, and how."""
     if len(primary) == 1:
         text = sentences.sentence(primary[0], number=number)
-        more = primary[0].seeds_needed
-        return f"{text} About {number_of(more, 'more seed')} would decide." if more else text
+        if not primary[0].seeds_needed:
+            return text
+        return f"{text} {sentences.more_seeds(primary[0], statistics.least_seeds(1)).capitalize()} would decide."
     counts: Counter[str] = Counter(item.verdict for item in primary)
     parts = [f"{item.a} is better than {item.b}" if item.verdict == "a" else f"{item.b} is better than {item.a}"
              for item in primary if item.verdict in ("a", "b")]  # fmt: skip

@@ -14,6 +14,7 @@ from support.written import Outline, page, text
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import comparisons, document, view
 from tiebreak.verdict.decide import make_verdict
+from tiebreak.verdict.model import Look, RankedArm
 
 ATTACK = '<script>alert("x")</script> & | `code` *bold*'
 EVERY = [
@@ -227,3 +228,22 @@ def test_reading_the_digest_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_markdown_has_the_ranking_and_the_looks_that_the_page_draws() -> None:
+    whole = sample_report.complete()
+    looks = tuple(Look(seeds=n, difference=0.02, low=-0.01, high=0.05, level=0.0045) for n in (6, 9))
+    main, *others = whole.verdict.comparisons
+    ranking = [
+        RankedArm(name="pool", mean=0.9, letters="a", beats={"strided": 0.83}),
+        RankedArm(name="strided", mean=0.8, letters="ab", beats={"pool": 0.17}),
+    ]
+    changes = {"comparisons": (main.model_copy(update={"path": looks}), *others), "ranking": tuple(ranking)}
+    found = text(dataclasses.replace(whole, verdict=whole.verdict.model_copy(update=changes)))
+    assert "| 6 | +0.020 | -0.010 to +0.050 | 0.45 % |" in found
+    assert "| 9 | +0.020 | -0.010 to +0.050 | 0.45 % |" in found
+    assert "| pool | a | 0.9 | – | 0.83 |" in found
+    assert "| strided | ab | 0.8 | 0.17 | – |" in found
+    once = text(dataclasses.replace(whole, verdict=whole.verdict.model_copy(update={"ranking": ()})))
+    assert "Looks at" not in once
+    assert "share a letter" not in once

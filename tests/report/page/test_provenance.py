@@ -10,7 +10,10 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = sample_report.partial().verdict
     more = verdict.primary.model_copy(update={"seeds_needed": 14})
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
-    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 18") in commands(verdict)
+    advised = ("add seeds until it is decided", "tiebreak run study.toml --out . --until-decided")
+    assert advised in commands(verdict)
+    many = verdict.model_copy(update={"seeds": 60, "comparisons": (more.model_copy(update={"seeds_needed": 96}),)})
+    assert ("add the seeds still needed", "tiebreak run study.toml --out . --seeds 100") in commands(many)
     kept = sample_report.complete().verdict
     assert [what for what, _ in commands(kept)] == [
         "repeat it elsewhere",

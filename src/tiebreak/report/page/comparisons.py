@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from tiebreak.study import registry
 from tiebreak.study.registry import Goal
 from tiebreak.study.schema import setting_label
 from tiebreak.text import number_of
-from tiebreak.verdict import sentences
+from tiebreak.verdict import sentences, statistics
 from tiebreak.verdict.model import ComparisonResult, Verdict
 from tiebreak.verdict.sentences import Number
 
@@ -57,6 +57,16 @@ class SeedRow:
     difference: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class LookRow:
+    """A comparison as it stood at one look."""
+
+    seeds: str
+    difference: str
+    interval: str
+    level: str
+
+
 def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
     """The table of comparisons, in the order of the study."""
     many = Counter(item.group for item in verdict.comparisons if item.kind == "setting")
@@ -66,7 +76,9 @@ def comparison_rows(verdict: Verdict) -> list[ComparisonRow]:
         grouped = many[item.group] > 1
         heading = f"{item.group}: {item.a} against each other setting" if grouped and item.group != above else ""
         above = item.group
-        rows.append(_comparison_row(item, heading, grouped, verdict.metric.name))
+        row = _comparison_row(item, heading, grouped, verdict.metric.name)
+        least = statistics.least_seeds(len(verdict.comparisons))
+        rows.append(replace(row, needed=formatting.seeds_needed(item, least)))
     return rows
 
 
@@ -93,7 +105,7 @@ def _comparison_row(item: ComparisonResult, heading: str, grouped: bool, metric:
         p_sign_flip=formatting.p_value(item.p_sign_flip),
         p_a_better=NONE if item.kind == "interaction" else formatting.chance(item.p_a_better),
         seeds=str(item.seeds),
-        needed=formatting.seeds_needed(item),
+        needed="",
     )
 
 
@@ -111,6 +123,19 @@ def question_answers(verdict: Verdict, number: Number = formatting.signed) -> li
     return [
         (group, sentences.sentences(list(items), comparisons=many, number=number))
         for group, items in groupby(verdict.comparisons, key=lambda item: item.group or item.name)
+    ]
+
+
+def look_rows(item: ComparisonResult) -> list[LookRow]:
+    """A comparison look by look."""
+    return [
+        LookRow(
+            seeds=str(look.seeds),
+            difference=formatting.signed(look.difference),
+            interval=formatting.open_interval(look.low, look.high),
+            level=f"{100 * look.level:.2g} %",
+        )
+        for look in item.path
     ]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tiebreak.plan.runs import RAN_CODE, DataSummary, Plan
 from tiebreak.report import formatting
 from tiebreak.study import registry
-from tiebreak.study.schema import Study
+from tiebreak.study.schema import MOST_SEEDS, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
@@ -60,7 +60,11 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
     unsettled = undecided_primary(verdict)
     if unsettled is not None and not only_missing(verdict, unsettled):
-        rows.append(("add the seeds still needed", run_command(verdict.study, here, seeds_to_run(verdict, unsettled))))
+        grows = can_grow(verdict)
+        command = run_command(
+            verdict.study, here, None if grows else seeds_to_run(verdict, unsettled), until_decided=grows
+        )
+        rows.append(("add seeds until it is decided" if grows else "add the seeds still needed", command))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
     if grid := wider_grid(verdict.designs):
@@ -79,14 +83,22 @@ def run_command(
     folder: Path | None,
     seeds: int | None = None,
     grid: Mapping[str, tuple[float, ...]] | None = None,
+    *,
+    until_decided: bool = False,
 ) -> str:
     """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
     parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
     parts += [] if folder is None else ["--out", str(folder)]
     parts += [] if seeds is None else ["--seeds", str(seeds)]
+    parts += ["--until-decided"] if until_decided else []
     for name, values in (grid or {}).items():
         parts += ["--grid", f"{name}={','.join(f'{value:g}' for value in values)}"]
     return shlex.join(parts)
+
+
+def can_grow(verdict: Verdict) -> bool:
+    """Whether `--until-decided` can go on with the study: it has not done so yet, and has fewer seeds than its cap."""
+    return verdict.stopping is None and verdict.seeds < MOST_SEEDS
 
 
 def only_missing(verdict: Verdict, item: ComparisonResult) -> bool:

@@ -38,6 +38,7 @@ class ArmRow:
     flops: str
     seconds: str
     step: str  # a training step, timed alone
+    memory: str  # of a run and one training step
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +107,7 @@ def _arm_row(index: int, item: ArmResult, planned: int) -> ArmRow:
         flops=formatting.flops(item.flops),
         seconds=formatting.duration(item.train_seconds),
         step="not timed" if item.step_ms is None else f"{rounded(item.step_ms)} ms",
+        memory="not measured" if item.memory_bytes is None else formatting.size(item.memory_bytes),
     )
 
 

@@ -14,7 +14,7 @@ from tiebreak.report.figures import looks_plot, main_figures, pareto
 from tiebreak.report.figures.drawing import Legend
 from tiebreak.report.figures.small_multiples import MOST_TOGETHER
 from tiebreak.report.page import comparisons, metric_table, provenance, tables
-from tiebreak.report.page.comparisons import ComparisonRow, SeedRow
+from tiebreak.report.page.comparisons import ComparisonRow, LookRow, SeedRow
 from tiebreak.report.page.meaning import meaning
 from tiebreak.report.page.tables import ReportedRow
 from tiebreak.report.training_speed import training_rows
@@ -59,6 +59,7 @@ class Main:
     sides: tuple[str, str]
     quantity: str  # what the scores of the sides are
     seeds: Sequence[SeedRow]
+    looks: Sequence[LookRow]
     ahead: str
 
 
@@ -229,6 +230,7 @@ def _main(evidence: Evidence, item: ComparisonResult) -> Main:
         sides=sides.names,
         quantity=_of_sides(evidence, item),
         seeds=comparisons.seed_rows(sides, evidence.study.seeds),
+        looks=comparisons.look_rows(item),
         ahead=comparisons.ahead(item, sides.pairs, evidence.study.goal(item.metric)),
     )
 

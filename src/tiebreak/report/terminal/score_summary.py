@@ -13,6 +13,7 @@ from tiebreak.text import number_of, printable
 from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
 from tiebreak.verdict.scores import Scores
+from tiebreak.verdict.statistics import least_seeds
 
 MOST_STYLED = 200  # comparisons: for more, wrapping lines and bold letters take most of the time
 MOST_SEEDS = 200  # of an arm, one by one; --json holds all
@@ -94,7 +95,7 @@ def _comparison(item: ComparisonResult) -> Iterator[Text]:
         p, adjusted = formatting.p_value(item.p), formatting.p_value(item.p_adjusted)
         yield Text(f"  p {p} ({TESTS[item.test]}), adjusted {adjusted}{also}; {chance}")
     if item.seeds_needed:
-        yield Text(f"  about {number_of(item.seeds_needed, 'more seed')} would decide")
+        yield Text(f"  {sentences.more_seeds(item, least_seeds(1))} would decide")
 
 
 def _signed(value: float) -> str:

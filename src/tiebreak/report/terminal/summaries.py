@@ -18,6 +18,8 @@ from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
 from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
+from tiebreak.verdict.sentences import more_seeds
+from tiebreak.verdict.statistics import least_seeds
 
 COLOURS = {"a": "bold green", "b": "bold green", "same": "bold cyan", "undecided": "bold yellow"}
 WIDEST_SETTING = 13  # letters of a column, as in lr=0.0001234
@@ -108,7 +110,7 @@ def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> No
         return
     console.print()
     for item in (each for each in open_items if each.seeds):
-        _say(console, f"{item.name}: needs about {number_of(item.seeds_needed or 0, 'more seed')}")
+        _say(console, f"{item.name}: needs {more_seeds(item, least_seeds(len(verdict.comparisons)))}")
     first = provenance.undecided_primary(verdict)
     if first is None:
         return
@@ -116,10 +118,10 @@ def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> No
         return
     seeds = provenance.seeds_to_run(verdict, first)
     missing = provenance.only_missing(verdict, first)
-    further = not missing and seeds > verdict.seeds and verdict.finished == verdict.planned
-    note = ", as a further look (from the start, --until-decided takes fewer)" if further else ""
+    grows = not missing and provenance.can_grow(verdict)
+    note = ", with as many seeds as it takes" if grows else ""
     _say(console, "to train what is missing:" if missing else f"to settle {first.name}{note}:", "dim")
-    command = provenance.run_command(verdict.study, folder, None if missing else seeds)
+    command = provenance.run_command(verdict.study, folder, None if missing or grows else seeds, until_decided=grows)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 

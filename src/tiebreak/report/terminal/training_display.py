@@ -96,19 +96,43 @@ def steps_per_second(rate: float) -> str:
     return f"{rounded(rate)} steps/s"
 
 
+class TimeLeft:
+    """How long training will still take, judged by what was done since the first progress."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._started = clock, clock()
+        self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
+
+    def see(self, state: TrainingState) -> None:
+        """Take note of a state."""
+        if self._first is None and state.share > 0:
+            self._first = self._clock(), state.share
+
+    def words(self, state: TrainingState) -> str:
+        """The time left, or the time in all at the end."""
+        if state.share >= 1 - ROUNDING and not state.ended:
+            return "testing"
+        if state.ended:
+            return f"{formatting.duration(self._clock() - self._started)} in all"
+        since, share = self._first or (self._clock(), state.share)
+        spent, gained = self._clock() - since, state.share - share
+        if gained <= 0 or spent < ENOUGH_SECONDS:  # the start of processes says nothing about the rate
+            return "starting"
+        return f"about {formatting.duration(spent * (1 - state.share) / gained)} left"
+
+
 class TrainingProgress:
     """Shows the progress of training: live in a terminal, else plain lines every ten seconds and at the end."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console, self._clock = console, clock
         self._state: TrainingState | None = None
-        self._started = self._printed = clock()
-        self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
+        self._printed, self._time = clock(), TimeLeft(clock)
         self._live: Live | None = None
 
     def __enter__(self) -> Self:
         """Start the clock and, in a terminal, the display."""
-        self._started = self._printed = self._clock()
+        self._printed, self._time = self._clock(), TimeLeft(self._clock)
         if self._console.is_terminal:
             self._live = Live(console=self._console, refresh_per_second=4, get_renderable=self._rendered)
             self._live.start()
@@ -126,8 +150,7 @@ class TrainingProgress:
     def show(self, state: TrainingState) -> None:
         """Show this state from now on."""
         self._state = state
-        if self._first is None and state.share > 0:
-            self._first = self._clock(), state.share
+        self._time.see(state)
         if self._live is None and self._clock() - self._printed >= LINE_SECONDS:
             self._print_lines()
 
@@ -135,25 +158,13 @@ class TrainingProgress:
         """A line that stays."""
         self._console.print(Text(printable(text)))
 
-    def _left(self, state: TrainingState) -> str:
-        seconds = self._clock() - self._started
-        if state.share >= 1 - ROUNDING and not state.ended:
-            return "testing"
-        if state.ended:
-            return f"{formatting.duration(seconds)} in all"
-        since, share = self._first or (self._clock(), state.share)
-        spent, gained = self._clock() - since, state.share - share
-        if gained <= 0 or spent < ENOUGH_SECONDS:  # the start of processes says nothing about the rate
-            return "starting"
-        return f"about {formatting.duration(spent * (1 - state.share) / gained)} left"
-
     def _rendered(self) -> Group:
         state = self._state
         if state is None:
             return Group(Text("starting"))
         row = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=1.0, completed=min(state.share, 1.0), width=BAR_WIDTH)
-        row.add_row(bar, Text(f"{state.progress()}, {self._left(state)}"))
+        row.add_row(bar, Text(f"{state.progress()}, {self._time.words(state)}"))
         lines = [state.ended_runs()]
         if state.share < 1 - ROUNDING:  # the display keeps its height until the end
             lines.append(printable(state.current_runs()) if state.cohorts else "")
@@ -163,6 +174,6 @@ class TrainingProgress:
         self._printed = self._clock()
         state = self._state
         assert state is not None
-        self.note(f"{state.progress()}, {state.ended_runs()}, {self._left(state)}")
+        self.note(f"{state.progress()}, {state.ended_runs()}, {self._time.words(state)}")
         if state.cohorts:
             self.note(f"  {state.current_runs()}")

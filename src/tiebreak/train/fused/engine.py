@@ -23,6 +23,7 @@ from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
+from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, at_once
@@ -30,12 +31,13 @@ from tiebreak.train.fused.program import Program, make_program
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
 from tiebreak.train.fused.trace import make_outcomes, make_step
 from tiebreak.train.loop import TICK_SECONDS, Tick
+from tiebreak.train.precision import MIXED
 from tiebreak.train.step import State, hyper_tensors, start_pass
 
 STEPS = 10  # in one replay of a CUDA graph; more gain little
 COMPILED = 10_000  # steps from which on compiling should pay: an estimate
 PRECISION = "float32, matrix products as three TF32 products"
-REDUCED = "TF32 for large matrix products, the others as three TF32 products"
+REDUCED = "TF32"
 EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
 
 
@@ -50,6 +52,7 @@ class Fused:
         states: Sequence[State],
         *,
         compiled: bool | None = None,
+        precision: RunPrecision | None = None,
     ) -> None:
         if obstacle := hook_obstacle(network):
             raise TiebreakError(obstacle)
@@ -57,6 +60,7 @@ class Fused:
         self._device = first.device
         self._task, self._network = task, network
         self._real = len(runs)
+        self._precision = precision or runs[0].precision
         padding = 2 - len(runs) if len(runs) < 2 else 0
         self._runs = [*runs, *[runs[-1]] * padding]
         self._states = [*states, *[_copied(states[-1])] * padding]
@@ -151,10 +155,11 @@ class Fused:
         return torch.stack(flags).all(dim=0).tolist()[: self._real]
 
     def provenance(self) -> dict[str, str]:
-        """The precision of matrix products on a GPU."""
+        """The precision of products, where it is not plain float32 on a CPU."""
+        mixed = self._precision == "bfloat16"
         if self._device.type == "cpu":
-            return {}
-        precision = REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
+            return {"precision": MIXED} if mixed else {}
+        precision = MIXED if mixed else REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
         return {"precision": precision, "compiled": "yes" if self._compiled else "no"}
 
     def setup_seconds(self) -> float:
@@ -165,7 +170,7 @@ class Fused:
     def _training_program(self, split: Split, inputs: StepInputs, stride: int) -> Program:
         if id(split) not in self._training:
             start, first = time.perf_counter(), self._runs[0]
-            step = make_step(self._task, self._network, first.optimiser.kind, first.augment, first.precision)
+            step = make_step(self._task, self._network, first.optimiser.kind, first.augment, self._precision)
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
@@ -184,7 +189,7 @@ class Fused:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            function = make_outcomes(self._task.with_options(how), self._network, self._runs[0].precision)
+            function = make_outcomes(self._task.with_options(how), self._network, self._precision)
             shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
             self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start

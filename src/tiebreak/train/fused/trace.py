@@ -22,6 +22,7 @@ from torch.utils import _pytree as pytree
 
 from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
 from tiebreak.layers.dropout import restart_calls
+from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.study.augment import Augment
 from tiebreak.study.base import RunPrecision
 from tiebreak.study.optimiser import Kind
@@ -44,7 +45,8 @@ class _Loss(nn.Module):
     def forward(self, batch: Split, weights: Tensor, hypers: Hypers) -> tuple[Tensor, dict[str, Tensor]]:
         restart_calls(self.network)
         before = dict(self.network.named_buffers())
-        loss = self.task.loss(callable_in(self.network, self.precision), batch, weights, hypers)
+        with mapped_forms():
+            loss = self.task.loss(callable_in(self.network, self.precision), batch, weights, hypers)
         return loss, {**rebound_buffers(self.network, before), **take_buffer_updates(self.network)}
 
 
@@ -57,7 +59,8 @@ class _Outcomes(nn.Module):
 
     def forward(self, batch: Split) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         call = callable_in(self.network, self.precision)
-        return self.task.outcomes(call, batch), take_buffer_updates(self.network)
+        with mapped_forms():
+            return self.task.outcomes(call, batch), take_buffer_updates(self.network)
 
 
 def _inside(tensors: Tensors) -> dict[str, Tensor]:
