@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tiebreak.layers.taylor_forms import How, naive
 
-BOUND = {torch.float32: 1e-5, torch.bfloat16: 5e-3, torch.float16: 1e-3}  # norm-wise, outputs and gradients
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 5e-3, torch.float16: 3e-3}  # norm-wise; TF32 cuts off
 
 
 @dataclass(frozen=True)

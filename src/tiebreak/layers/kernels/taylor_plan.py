@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import triton
@@ -118,7 +118,11 @@ class Plan:
         """The blocks of every kernel."""
         if self.forced_tuning is not None:
             return self.forced_tuning
-        return TUNING if operand(self.dtype) == torch.bfloat16 else WIDE_TUNING
+        if operand(self.dtype) != torch.bfloat16:
+            return WIDE_TUNING
+        if self.dp > 16 or self.vp > 64:  # larger tiles would spill
+            return {name: replace(each, registers=None) for name, each in TUNING.items()}
+        return TUNING
 
     @property
     def df(self) -> int:
