@@ -19,7 +19,7 @@ SHARED = ("study", "data", "data_dir", "seeds", *GROWING, "epochs", "grid", "qui
 def test_run_has_every_option_of_plan() -> None:
     plan, run = (inspect.signature(command).parameters for command in (plan_command.plan, run_command.run))
     assert tuple(plan) == SHARED
-    assert set(run) == {*SHARED, "strategy", "precision", "allow_program"}
+    assert set(run) == {*SHARED, "strategy", "precision", "allow_program", "on", "watch", "port"}
     assert all(run[name] == plan[name] for name in plan)
 
 
