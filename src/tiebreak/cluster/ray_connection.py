@@ -13,6 +13,7 @@ from typing import Any
 
 from tiebreak.cluster.node_facts import Facts, difference, facts_function
 from tiebreak.errors import TiebreakError
+from tiebreak.system import cores
 from tiebreak.text import one_line, printable
 
 RAY_CLIENT = "ray://"  # begins the address of a cluster's head from outside the cluster
@@ -70,7 +71,7 @@ def _connect(ray: Any, address: str) -> None:
     where = f"Ray cluster at {printable(address)}"
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
-        ray.init(address=address, include_dashboard=False, **quiet)
+        ray.init(address=address, include_dashboard=False, num_cpus=cores(), **quiet)
         return
     _check_reachable(address, where)
     errors: list[BaseException] = []
