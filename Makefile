@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test check install bench truth gpu-bench slow-test gpu-test browser-test extras-test cluster-test torture clean help
+.PHONY: run test check install bench truth gpu-bench slow-test gpu-test browser-test extras-test cluster-test kernels-test torture clean help
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -59,6 +59,11 @@ cluster-test: $(STAMP) ## the tests that start a Ray cluster on this machine; in
 		-c constraints.txt -e '.[cluster]'
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m cluster tests/cluster
 
+kernels-test: $(STAMP) ## the tests of the GPU kernels in Triton's interpreter, in an environment of their own
+	@test -x $(VENV)-kernels/bin/python || $(PYTHON) -m venv $(VENV)-kernels
+	@$(VENV)-kernels/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[kernels,dev]'
+	@OMP_NUM_THREADS=1 TRITON_INTERPRET=1 $(VENV)-kernels/bin/python -m pytest -q -m kernels tests/layers/kernels
+
 TORTURE ?= 200
 FUZZ ?= 100000
 DAMAGE ?= 50
@@ -69,4 +74,4 @@ torture: $(STAMP) ## kills, full disks, damage, hostile input: hours; TORTURE=20
 		tests/test_strangers_folder.py tests/test_bombs.py tests/report/page
 
 clean: ## remove the environment and caches (never your runs)
-	rm -rf $(VENV) $(VENV)-extras .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf $(VENV) $(VENV)-extras $(VENV)-kernels .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info

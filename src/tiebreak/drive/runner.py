@@ -89,7 +89,11 @@ class Driver:
         self._time_in_turns(left, strategies)
         slots, choices = self._pool.slots, {key: self._choice(key) for key in left}
         shares = divide(left, strategies, choices, self._machine, slots, self._cost)
-        jobs = [self._job(share, work="train", strategy=strategies[key]) for key, share in shares]
+        jobs = [
+            self._job(share, work="train", strategy=strategies[key], compiled=choice and choice.compiled)
+            for key, share in shares
+            for choice in [choices[key]]
+        ]
         at_once = min(slots, len(jobs))
         self._listen(training_started(self._plan, groups, strategies, self._cost, self._epochs_done, at_once))
         for message in failed:
@@ -120,15 +124,15 @@ class Driver:
 
         Returns the ends of runs whose design raised: they are stored, but `listen` has not got them yet.
         """
-        option, names = self._machine.strategy, cohort_names(groups)
-        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option)]
+        option, device, names = self._machine.strategy, self._machine.device, cohort_names(groups)
+        new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option, device)]
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
             )
         failed = []
-        for message in self._pool.run([self._job(groups[key], work="measure") for key in new], at_most=1):
-            record(self._store, self._folder, message)
+        jobs = [self._job(groups[key], work="measure") for key in new]
+        for message in self._stored(jobs, at_most=1):
             if isinstance(message, RunEnded):
                 failed.append(message)
             elif isinstance(message, StrategyMeasured):
@@ -156,9 +160,10 @@ class Driver:
         """Milliseconds for a step of a run, if they were measured; else the mean over the cohorts that were."""
         choice = self._choice(key)
         if choice is None:
-            known = [each.fused_ms or each.loop_ms for each in self._choices.values()]
+            known = [each.fused_ms or each.alone_ms for each in self._choices.values()]
             return sum(known) / len(known) if known else 1.0
-        return choice.fused_ms if strategy == "fused" and choice.fused_ms else choice.loop_ms
+        alone = choice.alone_ms if strategy == "captured" else choice.loop_ms
+        return choice.fused_ms if strategy == "fused" and choice.fused_ms else alone
 
     def _job(self, runs: Sequence[Run], **more: Any) -> Job:
         machine = self._machine
@@ -187,6 +192,11 @@ class Driver:
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Have the jobs done; store and report what the workers send."""
-        for message in self._pool.run(jobs):
-            record(self._store, self._folder, message)
+        for message in self._stored(jobs):
             self._listen(message)
+
+    def _stored(self, jobs: Sequence[Job], at_most: int | None = None) -> Iterator[Message]:
+        """What the workers send, once it is stored: in one transaction what has arrived meanwhile."""
+        for messages in self._pool.run(jobs, at_most):
+            record(self._store, self._folder, *messages)
+            yield from messages

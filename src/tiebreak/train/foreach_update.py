@@ -7,7 +7,7 @@ are those of `optim.update` up to rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,11 +15,29 @@ from torch import Tensor
 
 from tiebreak.study.optimiser import Kind
 from tiebreak.train.optim import DECOUPLED, clip_factor
-from tiebreak.train.step import State
+from tiebreak.train.step import State, apply_update
 
+Update = Callable[[int, tuple[Tensor, ...]], None]  # of a step, with its gradient
 Numbers = Mapping[str, float]
 List = list[Tensor]
 each: Any = torch  # its `_foreach` operations have no types
+
+
+def updates(kind: Kind, state: State, hypers: dict[str, Tensor], changing: dict[str, Tensor]) -> Update:
+    """What updates a run's parameters at a step: one by one, and on a GPU all at once."""
+
+    def one_by_one(step: int, gradient: tuple[Tensor, ...]) -> None:
+        apply_update(kind, state, gradient, hypers | {name: values[step] for name, values in changing.items()})
+
+    if not next(iter(state.params.values())).is_cuda:
+        return one_by_one
+    fixed = {name: float(value) for name, value in hypers.items()}
+    course = {name: values.tolist() for name, values in changing.items()}
+
+    def at_once(step: int, gradient: tuple[Tensor, ...]) -> None:
+        update_all(kind, state, gradient, fixed | {name: values[step] for name, values in course.items()}, hypers)
+
+    return at_once
 
 
 def update_all(

@@ -24,15 +24,14 @@ from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.augmentation import augmented
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
-from tiebreak.train.foreach_update import update_all
+from tiebreak.train.foreach_update import updates
 from tiebreak.train.optim import per_step
 from tiebreak.train.precision import MIXED, callable_in
 from tiebreak.train.schedule import factors
-from tiebreak.train.step import State, apply_update, averaged, hyper_tensors, loss_and_gradient, start_pass
+from tiebreak.train.step import State, averaged, hyper_tensors, loss_and_gradient, start_pass
 
 TICK_SECONDS = 0.5  # how often progress is reported
 
-Update = Callable[[int, tuple[Tensor, ...]], None]  # of a step, with its gradient
 Tick = Callable[[float, int], None]  # called with the share of the epoch that is done, and the steps that it took
 
 
@@ -76,24 +75,6 @@ class Loop:
         """A loop needs no preparation."""
         return 0.0
 
-    def _updates(self, hypers: dict[str, Tensor], changing: dict[str, Tensor]) -> Update:
-        """What updates the parameters at a step: on a GPU all at once."""
-        kind, state = self._run.optimiser.kind, self._state
-
-        def one_by_one(step: int, gradient: tuple[Tensor, ...]) -> None:
-            apply_update(kind, state, gradient, hypers | {name: values[step] for name, values in changing.items()})
-
-        if not next(iter(state.params.values())).is_cuda:
-            return one_by_one
-        fixed = {name: float(value) for name, value in hypers.items()}
-        course = {name: values.tolist() for name, values in changing.items()}
-
-        def at_once(step: int, gradient: tuple[Tensor, ...]) -> None:
-            numbers = fixed | {name: values[step] for name, values in course.items()}
-            update_all(kind, state, gradient, numbers, hypers)
-
-        return at_once
-
     def _train_pass(self, split: Split, tick: Tick) -> Tensor:
         """Train on every example of a split once. Returns the losses of all steps."""
         task, network, run, state = self._task, self._network, self._run, self._state
@@ -106,10 +87,11 @@ class Loop:
         augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
         course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
-        update = self._updates(hypers, per_step(run.optimiser.kind, hypers, course, state.steps))
+        kind = run.optimiser.kind
+        update = updates(kind, state, hypers, per_step(kind, hypers, course, state.steps))
 
         network.train()
-        start_pass(run.optimiser.kind, network, state.buffers, state.slots)
+        start_pass(kind, network, state.buffers, state.slots)
         call = callable_in(network, self._precision)
         renewing, buffers = updating_layers(network), OwnBuffers(network, state.buffers)
         padded = (batches.weights == 0).any(axis=1)
