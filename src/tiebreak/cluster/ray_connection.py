@@ -22,6 +22,7 @@ REACH_SECONDS = 10.0  # for the first byte of a connection
 FACTS_SECONDS = 60.0  # for the versions of a machine
 QUIET = {  # before Ray is imported, unless the user has set them
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # of a cluster that is started here; 15 would make its workers slower than local ones
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # Ray's own lines about dead workers would go into the progress display
 }
 
