@@ -122,7 +122,7 @@ def results(folder: Path) -> dict[str, Any]:
 @contextmanager
 def cluster() -> Iterator[Any]:
     """A cluster whose head has no core, and our connection to it."""
-    os.environ["RAY_worker_niceness"] = "0"  # 15 by default: beside other work, workers would be slower than local ones
+    os.environ["RAY_worker_niceness"] = "0"  # 15 by default: beside other work, workers would be slower than local ones  # noqa: SIM112
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
