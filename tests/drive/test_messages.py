@@ -12,9 +12,11 @@ from hypothesis.extra import numpy as hnp
 
 from tiebreak.drive.messages import (
     Abort,
+    ClusterState,
     EpochDone,
     ExhibitsMade,
     Job,
+    MachineState,
     Message,
     Note,
     PendingRun,
@@ -109,6 +111,15 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
                 ms=st.lists(st.floats(1e-3, 1e3), max_size=3).map(tuple),
                 steps=COUNT,
                 memory_bytes=st.none() | COUNT,
+            ),
+            max_size=2,
+        ).map(tuple),
+    ),
+    "ClusterState": st.builds(
+        ClusterState,
+        machines=st.lists(
+            st.builds(
+                MachineState, name=TEXT, cores=COUNT, cores_in_use=COUNT, gpus=COUNT, jobs=COUNT, alive=st.booleans()
             ),
             max_size=2,
         ).map(tuple),
