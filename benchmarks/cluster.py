@@ -36,7 +36,7 @@ from tiebreak import api
 from tiebreak.cluster.node_worker import SEND_SECONDS
 from tiebreak.cluster.ray_connection import connected
 from tiebreak.drive.machine import Machine
-from tiebreak.drive.messages import EpochDone, Message, Note, Progress
+from tiebreak.drive.messages import ClusterState, EpochDone, Message, Note, Progress
 from tiebreak.drive.runner import open_driver
 from tiebreak.plan.runs import Plan
 from tiebreak.results.packing import fingerprint
@@ -122,7 +122,8 @@ def results(folder: Path) -> dict[str, Any]:
 @contextmanager
 def cluster() -> Iterator[Any]:
     """A cluster whose head has no core, and our connection to it."""
-    os.environ["RAY_worker_niceness"] = "0"  # 15 by default: beside other work, workers would be slower than local ones  # noqa: SIM112
+    # 15 by default: beside other work, workers would be slower than local ones
+    os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112 - Ray spells it so
     from ray.cluster_utils import Cluster
 
     found = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
@@ -162,13 +163,17 @@ def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, An
     asked, killed = study("dead-node", runs=2, epochs=given.kill_epochs), list[float]()
     nodes, saved, seen = [found.add_node(num_cpus=1) for _ in range(2)], set[str](), list[tuple[float, str, int]]()
 
+    states = list[ClusterState]()
+
     def listen(message: Message) -> None:
+        if isinstance(message, ClusterState):
+            states.append(message)
         if isinstance(message, EpochDone):
             saved.update(state.trajectory for state in message.checkpoints)
             seen.extend((time.perf_counter(), record.trajectory, record.epoch) for record in message.records)
             if len(saved) == 2 and not killed:
                 killed.append(time.perf_counter())
-                found.remove_node(busy_node(nodes), allow_graceful=False)
+                found.remove_node(busy_node(nodes, states[-1]), allow_graceful=False)
 
     plan = prepare(asked, base / "killed")
     timed = train(plan, base / "killed", Machine(on="ray", workers=2, strategy="loop"), listen)
@@ -186,12 +191,10 @@ def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, An
     return {"lost": max(lost), "equal": results(base / "killed") == results(base / "whole"), "notes": again}
 
 
-def busy_node(nodes: list[Any]) -> Any:
-    """One of these nodes that runs a worker: the one with the least CPU left."""
-    import ray
-
-    free = ray._private.state.state._available_resources_per_node()
-    return min(nodes, key=lambda node: free.get(node.node_id, {}).get("CPU", 0.0))
+def busy_node(nodes: list[Any], state: ClusterState) -> Any:
+    """One of these nodes that runs a job."""
+    busy = [machine.name for machine in state.machines if machine.jobs]
+    return next(node for node in nodes if any(node.node_id[:6] in name for name in busy))
 
 
 def page(rounds: list[dict[str, float]], dead: dict[str, Any], command: str) -> str:

@@ -115,6 +115,15 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
             max_size=2,
         ).map(tuple),
     ),
+    "ClusterState": st.builds(
+        ClusterState,
+        machines=st.lists(
+            st.builds(
+                MachineState, name=TEXT, cores=COUNT, cores_in_use=COUNT, gpus=COUNT, jobs=COUNT, alive=st.booleans()
+            ),
+            max_size=2,
+        ).map(tuple),
+    ),
     "EpochDone": st.builds(
         EpochDone,
         records=st.lists(EPOCH, max_size=3).map(tuple),

@@ -55,6 +55,13 @@ def test_power_grows_with_seeds_and_never_is_nan() -> None:
             assert np.all(np.diff([equivalence_power(effect / 4, 1.0, int(n), effect / 2) for n in totals]) > -1e-6)
 
 
+@pytest.mark.parametrize("n", [2, 5, 40, 5000])
+def test_beyond_the_margin_the_chance_of_same_is_at_most_its_level(n: int) -> None:
+    for effect in (1.0, -1.0, 1.5, -3.0):
+        for margin in (1.0, 1e-3):
+            assert equivalence_power(effect, 1.0, n, margin, 0.05) <= 0.05 + 1e-9
+
+
 def test_power_at_the_edges() -> None:
     assert power(1.0, 1.0, 1) == 0.0
     assert (power(1.0, 0.0, 5), power(0.0, 0.0, 5)) == (1.0, 0.0)

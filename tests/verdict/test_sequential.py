@@ -9,8 +9,9 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
-from tiebreak.verdict.sequential import Looks, boundaries, look_sizes, spent
+from tiebreak.verdict.sequential import Looks, _crossing, _undecided, boundaries, look_sizes, spent
 
 few = settings(max_examples=40, deadline=None, derandomize=True)
 growing = st.lists(st.integers(2, 200), min_size=1, max_size=6, unique=True).map(lambda some: tuple(sorted(some)))
@@ -83,3 +84,16 @@ def test_bad_looks_are_refused() -> None:
             Looks(seeds, 10)
     with pytest.raises(ValueError, match="alpha"):
         Looks((5,), 5).level(0.0)
+
+
+@pytest.mark.parametrize("seeds", [(), (5,), (6, 9, 14), (2, 300)])
+def test_boundaries_are_those_of_plain_bisection_bit_for_bit(seeds: tuple[int, ...]) -> None:
+    points, masses, _ = _undecided(seeds, tuple(0.01 for _ in seeds))
+    for sd in (0.7, 3.0, 40.0):
+        for error in (1e-9, 1e-4, 0.045, 0.5, 0.9 * float(masses.sum())):
+            low, high = 0.0, float(np.abs(points).max()) + 40 * sd
+            for _ in range(60):
+                middle = (low + high) / 2
+                outside = float(masses @ (ndtr((points - middle) / sd) + ndtr((-points - middle) / sd)))
+                low, high = (middle, high) if outside > error else (low, middle)
+            assert _crossing(points, masses, sd, error) == (low + high) / 2

@@ -28,6 +28,8 @@ class Tally:
     records: Records
     _runs: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict, repr=False, compare=False)
     _chosen: dict[str, dict[str, float]] = field(default_factory=dict, repr=False, compare=False)
+    _scores: dict[tuple[str, str, str], Scores] = field(default_factory=dict, repr=False, compare=False)
+    _places: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def _arms(self) -> dict[str, PlannedArm]:
@@ -44,12 +46,11 @@ class Tally:
     def scores(self, arm: str, setting: Setting, metric: str) -> Scores:
         """The metric of every finished run, by seed: a test metric, or `val_…` and `train_loss…` of the
         epoch whose weights were tested: the last one, or with early stopping the best."""
-        found = {}
-        for seed, identity in self.runs(arm, setting):
-            value = self._score(arm, identity, metric)
-            if value is not None:
-                found[seed] = value
-        return found
+        key = arm, setting_label(setting), metric  # every comparison of an arm asks again
+        if key not in self._scores:
+            values = {seed: self._score(arm, identity, metric) for seed, identity in self.runs(arm, setting)}
+            self._scores[key] = {seed: value for seed, value in values.items() if value is not None}
+        return dict(self._scores[key])
 
     def known_scores(self, arm: str, setting: Setting, metric: str) -> Scores:
         """The same without the runs that did not record this metric, such as those of an older version."""
@@ -147,12 +148,15 @@ class Tally:
 
     def _trained_on(self, arm: str, setting: Setting) -> tuple[str, str]:
         """The cohort and the device of the arm's runs at a setting; empty where they have several or none."""
-        found = {
-            (self.plan.runs[identity].cohort, self.records.runs[identity].provenance.get("device", ""))
-            for _, identity in self.runs(arm, setting)
-            if identity in self.records.runs
-        }
-        return found.pop() if len(found) == 1 else ("", "")
+        key = arm, setting_label(setting)  # a cohort's name is a hash, and every comparison of an arm asks again
+        if key not in self._places:
+            found = {
+                (self.plan.runs[identity].cohort, self.records.runs[identity].provenance.get("device", ""))
+                for _, identity in self.runs(arm, setting)
+                if identity in self.records.runs
+            }
+            self._places[key] = found.pop() if len(found) == 1 else ("", "")
+        return self._places[key]
 
     def train_seconds(self, arm: str, setting: Setting) -> float | None:
         """The mean training clock of a finished run: no evaluation, no checkpoints."""

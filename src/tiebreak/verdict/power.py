@@ -42,8 +42,12 @@ def seeds_needed(
 
     def enough(total: int) -> bool:
         further = looks.after(total) if looks is not None and total > looks.seeds[-1] else looks
-        apart, alike = (each if further is None else further.level(each) for each in (level, 2 * alpha))
-        return power(mean, sd, total, apart) >= POWER or equivalence_power(mean, sd, total, margin, alike / 2) >= POWER
+        if power(mean, sd, total, level if further is None else further.level(level)) >= POWER:
+            return True
+        if abs(mean) >= margin:  # then the chance of `same` is at most its level: a boundary need not be computed
+            return False
+        alike = 2 * alpha if further is None else further.level(2 * alpha)
+        return equivalence_power(mean, sd, total, margin, alike / 2) >= POWER
 
     return least_total(enough, n, least)
 

@@ -71,7 +71,8 @@ def _progress(plan: Plan, state: TrainingState, identities: list[str]) -> list[T
     for identity in identities:
         run, ended = plan.runs[identity], state.runs.get(identity)
         trajectory = ended.trajectory if ended is not None else run.trajectory  # a hash: not computed where it is known
-        trained += sum(epoch <= run.most_epochs for epoch in state.epochs.get(trajectory, ()))
+        epochs, most = state.epochs.get(trajectory, ()), run.most_epochs
+        trained += len(epochs) if max(epochs, default=0) <= most else sum(epoch <= most for epoch in epochs)
     runs = [plan.runs[identity] for identity in identities]
     cells = [f"{found.count('done')} of {len(found)}"]
     cells += [str(found.count(status) or "-") for status in ("diverged", "failed", "missing")]
