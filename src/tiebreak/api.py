@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
-from tiebreak.drive.machine import reached
+from tiebreak.drive.machine import check_precision, reached
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, Machine, open_driver
@@ -94,6 +94,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     folder = Path(out)
     if study.task == PROGRAM:
         check_start(study, machine, allow=allow_program or calls is not None)
+    check_precision(study, machine.precision)
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
     with (

@@ -77,6 +77,21 @@ def test_training_in_float64_is_the_loops(design: Design, rule: str) -> None:
     check_training(design, rule, EXAMPLES, 2)
 
 
+@pytest.mark.parametrize("name", [*QUICK, "translator-attention"])
+def test_a_run_alone_without_a_run_axis_is_the_loops(design: Design) -> None:
+    """Training and evaluation of the program that a GPU captures for a single run; averages included."""
+    runs = [make_run(design, kind="adam", lr=0.003, ema=0.5)]
+    split = split_of(design, EXAMPLES, torch.float64)
+    looped, traced = begin(design, runs), begin(design, runs)
+    (loop,) = looped.looped()
+    alone = engine.Fused(task_of(design), traced.networks[0], traced.runs, traced.states, alone=True)
+    for _ in range(2):
+        assert alone.train_epoch(split, silent) == pytest.approx(loop.train_epoch(split, silent), rel=1e-12)
+        assert alone.evaluate(split)[0][0] == pytest.approx(loop.evaluate(split)[0][0], rel=1e-12)
+    assert apart(traced.states[0].tensors(), looped.states[0].tensors()) <= 1e-10
+    assert alone.operations() > 10
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", RULES)
 @every_design

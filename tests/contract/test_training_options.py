@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from support.families import task_of
-from support.twins import apart, begin, make_run, silent, split_of
+from support.twins import apart, begin, find, make_run, silent, split_of
 from tiebreak import catalog
 from tiebreak.plan.runs import Run
 from tiebreak.study.optimiser import KIND_DEFAULTS, Optimiser
@@ -78,6 +78,22 @@ def test_runs_of_bfloat16_agree_up_to_its_rounding() -> None:
     assert wanted[0] == pytest.approx(exact.train_epoch(split, silent)[0], rel=1e-2)
     assert apart(looped.states[0].params, plain.states[0].params) > 1e-7
     assert all(values.dtype == torch.float32 for values in fused.states[0].params.values())
+
+
+@pytest.mark.parametrize("name", ["normed", "translator-taylor", "speech-lstm", "gcn", "rnn-tanh"])
+def test_every_family_trains_in_bfloat16(name: str, tmp_path: Path) -> None:
+    design = find(name, tmp_path)
+    runs = [make_run(design, seed=seed, kind="sgd", lr=0.05, precision="bfloat16") for seed in range(2)]
+    looped, fused, plain = (begin(design, runs, torch.float32) for _ in range(3))
+    split = split_of(design, EXAMPLES, torch.float32)
+    loops, engine = looped.looped(), fused.fused()
+    wanted = [loop.train_epoch(split, silent)[0] for loop in loops]
+    assert engine.train_epoch(split, silent) == pytest.approx(wanted, rel=2e-3)
+    for mine, theirs in zip(fused.states, looped.states, strict=True):
+        assert apart(mine.params, theirs.params) < 0.1
+    exact = Loop(task_of(design), plain.networks[0], runs[0].model_copy(update={"precision": None}), plain.states[0])
+    assert wanted[0] == pytest.approx(exact.train_epoch(split, silent)[0], rel=1e-2)
+    assert len(engine.evaluate(split)) == len(loops[0].evaluate(split)) + 1
 
 
 def test_each_case_differs_from_plain_training() -> None:

@@ -12,6 +12,7 @@ from tiebreak.drive.jobs import (
     describe_choice,
     most_at_once,
     needs_measuring,
+    places_for,
     split_into_jobs,
     strategy_for,
 )
@@ -110,8 +111,9 @@ def test_cohorts_that_differ_in_their_update_rule_only_are_called_by_it() -> Non
 @pytest.mark.parametrize("wanted", ["auto", "fused", "loop"])
 @pytest.mark.parametrize("runs", [1, 2])
 def test_what_has_to_be_measured(wanted: Any, runs: int) -> None:
-    assert not needs_measuring(runs, LOOP, wanted)
-    assert needs_measuring(runs, None, wanted) is {"auto": runs > 1, "fused": True, "loop": False}[wanted]
+    assert not needs_measuring(runs, LOOP, wanted, "cpu")
+    assert needs_measuring(runs, None, wanted, "cpu") is {"auto": runs > 1, "fused": True, "loop": False}[wanted]
+    assert needs_measuring(runs, None, wanted, "cuda") is (wanted != "loop")  # a lone run may be captured
 
 
 def test_the_strategy_is_the_one_asked_for_or_measured() -> None:
@@ -181,10 +183,35 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
         ),
         (LOOP, "loop", ("net: 30 runs", "fused is not faster", "0.5 ms", "0.25")),
         (CANNOT, "loop", ("net: 30 runs", "it draws random numbers")),
+        (
+            dataclasses.replace(FUSED, fused_ms=0.1, loop_ms=2.0, captured_ms=0.5, compiled=True, compile_saves=30.0),
+            "fused",
+            ("5.0 times", "0.5 ms as a CUDA graph", "2 ms in a loop", "save 30 s"),
+        ),
+        (
+            dataclasses.replace(CANNOT, loop_ms=2.0, captured_ms=0.5),
+            "captured",
+            ("one after the other as CUDA graphs", "it draws random numbers", "0.5 ms"),
+        ),
     ],
-    ids=["fused", "loop", "cannot be fused"],
+    ids=["fused", "loop", "cannot be fused", "against a CUDA graph", "captured"],
 )
 def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tuple[str, ...]) -> None:
     text = describe_choice("net", 30, choice, strategy)
     assert [part for part in parts if part not in text] == []
     assert "\n" not in text
+
+
+def test_a_gpu_of_a_cluster_gets_a_part_of_every_cohort() -> None:
+    assert sizes(30, "cuda", processes=1, fits=400) == [30]
+    assert sizes(30, "cuda", processes=4, fits=400) == [7, 8, 7, 8]
+    assert sizes(3, "cuda", processes=4, fits=400) == [3]  # never a lone run for the sake of it
+
+
+@given(st.integers(1, 400), st.integers(0, 4000), st.integers(1, 200))
+def test_cohorts_are_spread_so_that_no_place_is_idle(runs: int, others: int, slots: int) -> None:
+    places = places_for(runs, runs + others, slots)
+    assert 1 <= places <= slots
+    if not others:
+        assert places == slots
+    assert places >= min(slots, slots * runs / (runs + others))

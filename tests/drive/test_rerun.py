@@ -11,9 +11,9 @@ import pytest
 
 from support.job_messages import do
 from support.small_study import cohort_job, one_thread, small_study, train_in, write_data
+from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.messages import EpochDone, RunEnded
 from tiebreak.plan.runs import PLAN_FILE, Run
-from tiebreak.results.record import Strategy
 from tiebreak.results.store import Store
 
 
@@ -24,7 +24,7 @@ def _data(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("strategy", ["loop", "fused"])
-def test_a_record_re_runs_from_itself(tmp_path: Path, data: Path, strategy: Strategy) -> None:
+def test_a_record_re_runs_from_itself(tmp_path: Path, data: Path, strategy: StrategyOption) -> None:
     folder = tmp_path / "out"
     plan, _ = train_in(folder, data, small_study(epochs=2), strategy=strategy)
     (folder / PLAN_FILE).write_text(plan.model_dump_json())

@@ -15,11 +15,13 @@ from support.small_study import (
     epochs_in,
     one_arm,
     one_thread,
+    small_study,
     train_plan,
     worker_processes,
     write_data,
 )
 from tiebreak.drive.jobs import StrategyOption
+from tiebreak.drive.machine import check_precision
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
 from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
@@ -70,7 +72,21 @@ def test_a_machine_has_a_process_per_core_or_as_many_as_asked_for() -> None:
     assert Machine(workers=3).processes() == 3
 
 
-def test_reduced_precision_is_for_a_gpu() -> None:
+def test_bf16_is_for_studies_that_state_one_precision_at_most() -> None:
+    assert Machine(precision="bf16").device_label == "cpu, bf16"
+    check_precision(small_study(), "bf16")
+    check_precision(small_study(precision="bfloat16"), "bf16")
+    check_precision(small_study(precision="float64"), "float32")
+    one = [
+        {"name": "pool", "design": "cnn-pool", "precision": "bfloat16"},
+        {"name": "strided", "design": "cnn-strided"},
+    ]
+    for more in ({"arms": one}, {"precision": "float64"}):
+        with pytest.raises(TiebreakError, match=r"bf16.*states"):
+            check_precision(small_study(**more), "bf16")
+
+
+def test_tf32_is_for_a_gpu() -> None:
     assert Machine(device="cuda", precision="tf32").device_label == "cuda, tf32"
     assert Machine(device="cuda").device_label == "cuda"
     with pytest.raises(TiebreakError, match="--precision tf32 requires --device cuda"):

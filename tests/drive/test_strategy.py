@@ -11,8 +11,9 @@ import torch
 from support.small_study import cohort_job, small_study, write_data
 from tiebreak.drive import strategy as module
 from tiebreak.drive.jobs import CPU_COHORT
+from tiebreak.drive.lone_run import GAIN
 from tiebreak.drive.messages import Job, StrategyMeasured
-from tiebreak.drive.strategy import GAIN, measure
+from tiebreak.drive.strategy import measure
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice

@@ -82,6 +82,22 @@ def test_training_and_evaluation_are_torchs(
     assert not take_buffer_updates(ours)
 
 
+@pytest.mark.parametrize(("affine", "track"), list(itertools.product([True, False], repeat=2)))
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_torchs_kernel_changes_the_buffers_in_place(affine: bool, track: bool, momentum: float | None) -> None:
+    ours, theirs = pair(nn.BatchNorm2d, affine=affine, track_running_stats=track, momentum=momentum)
+    weigh_rows(ours, None, native=True)
+    for _ in range(3):
+        x = torch.randn(6, 4, 3, 2, dtype=torch.float64)
+        assert_same(value_and_gradients(ours, x, 6), value_and_gradients(theirs, x, 6))
+        assert not take_buffer_updates(ours)
+        assert_same_state(ours, theirs)
+    weigh_rows(ours, torch.tensor([0.2] * 5 + [0.0]))  # padding: not torch's kernel
+    assert_same(value_and_gradients(ours, x, 5), value_and_gradients(theirs, x[:5], 5))
+    weigh_rows(ours, None)
+    vmap(ours)(torch.randn(2, 6, 4, 3, 2, dtype=torch.float64))
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.sampled_from(KINDS), st.integers(2, 6), st.integers(0, 4), st.booleans())
 def test_rows_of_weight_zero_do_not_count(
@@ -95,6 +111,17 @@ def test_rows_of_weight_zero_do_not_count(
     assert_same(value_and_gradients(ours, x, real), value_and_gradients(theirs, x[:real], real))
     settle(ours)
     assert_same_state(ours, theirs)
+
+
+def test_statistics_in_one_pass_are_those_in_two() -> None:
+    ours, theirs = pair(nn.BatchNorm2d)
+    ours.one_pass = True  # type: ignore[assignment]
+    for scale in (1.0, 3.0):
+        x = torch.randn(8, 4, 3, 3, dtype=torch.float64) * scale + 20
+        weigh_rows(ours, torch.tensor([0.2] * 5 + [0.0] * 3))
+        assert_same(value_and_gradients(ours, x, 5), value_and_gradients(theirs, x[:5], 5))
+        settle(ours)
+        assert_same_state(ours, theirs)
 
 
 def test_a_batch_of_eight_with_five_real_rows_is_a_batch_of_five() -> None:

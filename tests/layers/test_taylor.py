@@ -16,7 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers import attention, taylor, taylor_forms
-from tiebreak.layers.taylor import attend, feature_size, features, init_state, step
+from tiebreak.layers.taylor import attend, feature_size, features, init_state, step, step_in_place
 
 CAUSAL = {True: ("auto", "naive", "chunked", "recurrent"), False: ("auto", "naive", "parallel")}
 
@@ -325,3 +325,11 @@ def test_bad_input_is_named(number: int) -> None:
     with pytest.raises(TiebreakError, match=message) as error:
         call()
     assert "\n" not in str(error.value)
+
+
+def test_in_place_is_step() -> None:
+    q, k, v = (torch.randn(2, width) for width in (4, 4, 3))
+    state = init_state(4, 3, lead=(2,))
+    wanted, after = step(state, q, k, v)
+    assert torch.equal(step_in_place(state, q, k, v), wanted)
+    assert torch.equal(state, after)

@@ -158,18 +158,6 @@ BROKEN_RULES = {
         "images",
         "nodes",
     ),
-    "precision of another family": Bad(
-        {
-            "task": "nodes",
-            "data": "karate",
-            "precision": "bfloat16",
-            "options": {},
-            "arms": [{"name": name, "design": "gcn"} for name in ("pool", "strided")],
-        },
-        "precision",
-        "'bfloat16'",
-        "nodes",
-    ),
     "schedule's key": Bad(
         {"optimiser": {"schedule": {"kind": "cosine", "step_epochs": 3}}}, "optimiser.schedule", "step_epochs", "'step'"
     ),

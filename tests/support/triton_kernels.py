@@ -18,6 +18,11 @@ needs_interpreter = pytest.mark.skipif(
     reason="triton comes with CUDA; where there is a GPU, its tests check the kernels",
 )
 
+in_interpreter = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None or os.environ.get("TRITON_INTERPRET") != "1",
+    reason="needs triton and TRITON_INTERPRET=1: make kernels-test",
+)
+
 
 def apart(found: Tensor, wanted: Tensor) -> float:
     """The norm of the difference, relative to the norm of what is expected."""

@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from support.small_study import cohort_job, one_run, one_thread, write_data
 from tiebreak.drive.messages import RunEnded
 from tiebreak.drive.worker import train
-from tiebreak.train.precision import callable_in, in_dtype
+from tiebreak.train.precision import callable_in, in_dtype, of_run
 from tiebreak.train.run_group import make_group
 
 
@@ -19,6 +19,45 @@ def test_only_bfloat16_rounds_inside_the_network_and_logits_are_float32() -> Non
     assert rounded.dtype == torch.float32
     assert not torch.equal(rounded, network(x))
     assert torch.allclose(rounded, network(x), atol=0.02)
+
+
+class Steps(nn.Module):
+    width = 3
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.linear = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def step(self, x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        product = self.linear(x)
+        return product, {"normed": self.norm(product), "weights": product.softmax(dim=-1), "count": torch.arange(2)}
+
+
+def test_a_networks_methods_are_in_bfloat16_too_with_norms_and_softmax_in_float32() -> None:
+    network = Steps()
+    call, x = callable_in(network, "bfloat16"), torch.rand(4, 8, generator=torch.Generator().manual_seed(0))
+    product, found = call.step(x)  # type: ignore[attr-defined]
+    assert torch.equal(product, product.bfloat16().float())
+    for name, wanted in (("normed", network.norm(product)), ("weights", product.softmax(dim=-1))):
+        assert torch.equal(found[name], wanted)  # neither was rounded on the way
+    assert found["count"].dtype == torch.int64
+    assert call.width == 3  # type: ignore[attr-defined]
+
+
+def test_the_option_applies_where_the_study_states_nothing() -> None:
+    assert of_run(None, "bf16") == of_run("bfloat16", "bf16") == of_run("bfloat16", "float32") == "bfloat16"
+    assert of_run(None, "float32") is of_run(None, "tf32") is None
+
+
+def test_a_job_in_bf16_says_so_in_its_records(tmp_path: Path) -> None:
+    with one_thread():
+        data = write_data(tmp_path / "data")
+        job = cohort_job([one_run(data, epochs=1, batch=32)], tmp_path / "out", data, precision="bf16")
+        assert make_group(job).precision == "bfloat16"
+        ended = list(train(job, lambda message: None))[-1]
+    assert isinstance(ended, RunEnded)
+    assert ended.record.provenance["device"] == "cpu, bf16"
+    assert "bfloat16" in ended.record.provenance["precision"]
 
 
 def test_whole_numbers_stay_what_they_are() -> None:

@@ -11,14 +11,15 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.text import number_of, rounded
 
+ROUNDS = 3  # of jobs for each place of a cluster, at least: the last round does not wait for one large cohort
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
 StrategyOption = Literal["auto", "loop", "fused"]
 
 
-def needs_measuring(runs: int, choice: Choice | None, option: StrategyOption) -> bool:
-    """Whether the strategies have to be timed first: not for a single run, nor if the choice is known or given."""
-    return choice is None and option != "loop" and (runs > 1 or option == "fused")
+def needs_measuring(runs: int, choice: Choice | None, option: StrategyOption, device: str) -> bool:
+    """Whether the strategies have to be timed first: not for a single run on a CPU, nor if the choice is known."""
+    return choice is None and option != "loop" and (runs > 1 or option == "fused" or device != "cpu")
 
 
 def strategy_for(name: str, choice: Choice | None, option: StrategyOption) -> Strategy:
@@ -33,8 +34,8 @@ def strategy_for(name: str, choice: Choice | None, option: StrategyOption) -> St
 def split_into_jobs(
     runs: Sequence[Run], strategy: Strategy, choice: Choice | None, device: str, processes: int
 ) -> list[list[Run]]:
-    """The runs of each job of a cohort: one in a loop; fused, as many as fit, in equal parts for all processes."""
-    if strategy == "loop":
+    """The runs of each job of a cohort: one, or fused as many as fit, in equal parts for all processes."""
+    if strategy != "fused":
         return [[run] for run in runs]
     parts = _parts(len(runs), len(runs) if choice is None else max(1, choice.fits), device, processes)
     ends = [len(runs) * part // parts for part in range(parts + 1)]
@@ -46,21 +47,39 @@ def most_at_once(runs: int, device: str, processes: int) -> int:
     return -(-runs // _parts(runs, runs, device, processes))
 
 
+def places_for(runs: int, total: int, slots: int) -> int:
+    """Over how many of a cluster's places a cohort is spread: all of them, unless other cohorts keep them busy too.
+
+    Runs gain from being fused with many others, so that small jobs are made only where places would be idle.
+    """
+    return max(1, min(slots, -(-ROUNDS * slots * runs // max(1, total))))
+
+
 def _parts(runs: int, fits: int, device: str, processes: int) -> int:
     """Into how many jobs of nearly equal size fused runs are split."""
-    if device != "cpu":
-        return -(-runs // fits)
-    needed = -(-runs // min(fits, CPU_COHORT))
+    needed = -(-runs // (min(fits, CPU_COHORT) if device == "cpu" else fits))
     even = -(-needed // processes) * processes  # as many for each process, so that all end together
     return max(needed, min(even, runs // 2))  # but never a lone run for the sake of it
 
 
 def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) -> str:
     """The measurement and the strategy in one line for the user."""
-    what = f"{name}: {number_of(runs, 'run')}"
+    what, captured = f"{name}: {number_of(runs, 'run')}", ""
+    if choice.captured_ms is not None:
+        captured = f"{rounded(choice.captured_ms)} ms as a CUDA graph, "
+    how = " as CUDA graphs" if strategy == "captured" else ""
     if choice.fused_ms is None:
-        return f"{what} one after the other{f': {choice.reason}' if choice.reason else ''}"
-    times = f"({rounded(choice.fused_ms)} ms a step and run, {rounded(choice.loop_ms)} ms in a loop)"
+        times = f" ({captured}{rounded(choice.loop_ms)} ms in a loop)" if captured else ""
+        return f"{what} one after the other{how}{f': {choice.reason}' if choice.reason else ''}{times}"
+    times = f"({rounded(choice.fused_ms)} ms a step and run, {captured}{rounded(choice.loop_ms)} ms in a loop)"
     if strategy == "fused":
-        return f"{what} fused, {choice.loop_ms / choice.fused_ms:.1f} times as fast as one after the other {times}"
-    return f"{what} one after the other: {choice.reason or 'fused is not faster'} {times}"
+        faster = f"{choice.alone_ms / choice.fused_ms:.1f} times as fast as one after the other"
+        return f"{what} fused, {faster} {times}{_compiling(choice)}"
+    return f"{what} one after the other{how}: {choice.reason or 'fused is not faster'} {times}"
+
+
+def _compiling(choice: Choice) -> str:
+    """What compiling is expected to save."""
+    if not choice.compiled or choice.compile_saves is None:
+        return ""
+    return f"; compiled, which should save {rounded(choice.compile_saves)} s"

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tiebreak.drive.device import require_device
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Plan
 from tiebreak.results.record import Precision, device_label
+from tiebreak.study.schema import Study
 from tiebreak.system import cores
 from tiebreak.text import printable
+
+if TYPE_CHECKING:
+    from tiebreak.cluster.ray_pool import RayPool
 
 LOCAL = "local"
 
@@ -30,8 +36,8 @@ class Machine:
 
     def __post_init__(self) -> None:
         """Refuse a precision that the device does not have, and a place that there is not."""
-        if self.precision != "float32" and self.device == "cpu":
-            raise TiebreakError(f"--precision {self.precision} requires --device cuda")
+        if self.precision == "tf32" and self.device == "cpu":
+            raise TiebreakError("--precision tf32 requires --device cuda")
         if self.on not in (LOCAL, "ray") and not self.on.startswith("ray://"):
             raise TiebreakError(f"--on {printable(self.on)}: use local, ray or ray://HOST:PORT")
 
@@ -58,3 +64,23 @@ def reached(machine: Machine) -> Iterator[None]:
 
     with connected(machine.on, machine.device):
         yield
+
+
+def check_precision(study: Study, option: Precision) -> None:
+    """Refuse --precision bf16 for a study that states another precision, or several."""
+    stated = {study.precision_of(arm) or "float32" for arm in study.arms}
+    if option == "bf16" and stated - {"float32"} and stated != {"bfloat16"}:
+        raise TiebreakError(
+            f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
+            " --precision, or remove `precision` from the study"
+        )
+
+
+def ray_pool(plan: Plan, folder: Path, machine: Machine) -> RayPool:
+    """The workers of a cluster; one line where Ray is not installed."""
+    from tiebreak.cluster.ray_connection import require_ray
+
+    require_ray(machine.on)
+    from tiebreak.cluster.ray_pool import RayPool
+
+    return RayPool(plan, folder, machine)

@@ -30,7 +30,7 @@ Decoded = TypeVar("Decoded")
 class Job:
     """One unit of work: runs of one cohort, where data and results folder are, and the checkpoints to continue from.
 
-    `train` trains them (fused: as one computation; loop: one after the other), `measure` times both strategies, `time`
+    `train` trains them (fused: as one computation; else: one after the other), `measure` times the strategies, `time`
     times steps of one run of each cohort in turns, for about so many `seconds`, `exhibits` makes the exhibits of one
     finished run, with these `examples` of the test split.
     """
@@ -46,6 +46,7 @@ class Job:
     examples: tuple[int, ...] = ()
     seconds: float = 0.0
     precision: Precision = "float32"
+    compiled: bool | None = None  # fused steps on a GPU; None: decided by the number of steps
     checksums: str | None = None  # a file: what the driver has hashed (`data.checksums`)
 
     @property

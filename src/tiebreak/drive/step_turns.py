@@ -72,7 +72,7 @@ def time_in_turns(job: Job) -> Iterator[Message]:
 def _prepare(job: Job, run: Run) -> Timed:
     group = make_group(job, [run])
     task, state, train = group.task, group.states[0], group.split("train", {})
-    loop = Loop(task, group.network, run, state)
+    loop = Loop(task, group.network, run, state, group.precision)
     few = select(task, train, lambda values: values[: MOST_STEPS * run.batch].clone())
     one = select(task, few, lambda values: values[: run.batch])
     held = sum(values.nbytes for values in (*state.tensors().values(), *one.values()))

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import gc
 import statistics
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
 from tiebreak.cost.formulas import run_bytes
 from tiebreak.cost.measure import activation_bytes, parameters
+from tiebreak.drive.compile_gain import estimate
 from tiebreak.drive.jobs import CPU_COHORT
+from tiebreak.drive.lone_run import choose, time_captured
+from tiebreak.drive.memory_fit import MEMORY_SHARE, Probe, runs_that_fit
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
 from tiebreak.drive.timing_budget import MOST_SECONDS, TIMING_SHARE
 from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
-from tiebreak.results.record import Choice, Strategy
+from tiebreak.results.record import Choice
 from tiebreak.system import cores, free_memory
 from tiebreak.tasks.interface import Split, count, select
 from tiebreak.train.fused.engine import Fused
@@ -27,9 +32,7 @@ from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 
 STEPS, ROUNDS = 6, 5  # timed steps of a round at most; rounds, of which the median counts
 ENOUGH, PATIENCE = 3, 6.0  # rounds that suffice once they have taken this many seconds
-GAIN = 1.05  # fused must be faster by this factor, else the loop is used: it is the specification
 GPU_RUNS = 32  # enough to see the gain, few enough to fit
-MEMORY_SHARE = 0.8  # of what is free
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +57,20 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     start = time.perf_counter()
     single = make_group(job, runs[:1])
     train = single.split("train", {})
-    loop = Loop(single.task, single.network, single.runs[0], single.states[0])
+    loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
     batch = select(single.task, train, lambda values: values[: runs[0].batch])
     _time(loop, batch, 1)  # warms up, and fails here if the design does
     step = _time(loop, batch, 1)
     built = time.perf_counter()
-    limit = timing_limit(step, sum(run.epochs for run in runs) * -(-count(single.task, train) // runs[0].batch))
+    whole = count(single.task, train)
+    long = runs[0].epochs * -(-whole // runs[0].batch)  # steps of a run
+    limit = timing_limit(step, sum(run.epochs for run in runs) * -(-whole // runs[0].batch))
     steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
     cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
-    fused, reason = _fuse(job, few, cut, steps)
+    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut, steps)
+    captured = None if job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
+    if isinstance(captured, str):
+        reason, captured = reason or captured, None
     loop_times, fused_times = [], []
     prepared = {"loop": built - start, "fused": time.perf_counter() - built}
     began, start = start, time.perf_counter()
@@ -75,7 +83,8 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
             fused_times.append(_time(fused[0], cut, steps))
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
-    strategy: Strategy = "fused" if fused_ms is not None and fused_ms * GAIN < loop_ms else "loop"
+    strategy = choose(loop_ms, captured, fused_ms, long)
+    gain = estimate(fused_ms / 1000 * len(runs), long, fused[0].operations()) if fused and fused_ms else None
     choice = Choice(
         cohort=runs[0].cohort,
         device=job.device_label,
@@ -86,13 +95,15 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         fused_ms=fused_ms,
         fits=fused[2] if fused else 1,
         reason=reason,
+        captured_ms=captured[0] if captured else None,
+        compiled=gain.saved > 0 if gain and job.device != "cpu" else None,
+        compile_saves=gain.saved if gain and job.device != "cpu" else None,
     )
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
     start = time.perf_counter()
     engine.evaluate(batch)
     seconds = (time.perf_counter() - start) / many / count(single.task, batch)
-    whole = count(single.task, train)
-    return Timing(choice=choice, prepare_seconds=prepared[strategy], evaluate_seconds=seconds, examples=whole)
+    return Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=seconds, examples=whole)
 
 
 def timing_limit(step: float, steps: int) -> float:
@@ -113,17 +124,39 @@ def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
 
 
 def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fused, int, int] | None, str]:
-    """The runs fused and warmed up, with their number and how many would fit; or why they cannot be."""
+    """The runs fused and warmed up, with their number and how many would fit; or why they cannot be.
+
+    On a GPU, where there are more runs than these, half of them first: the peaks of both tell what a run needs.
+    """
+    probes: list[Probe] = []
+    if job.device != "cpu" and len(job.runs) > len(runs) > 1:
+        half, reason = _probe(job, runs[: len(runs) // 2], split, steps, probes)
+        if half is None:
+            return None, reason
+        del half
+        gc.collect()
+        torch.cuda.empty_cache()
+    return _probe(job, runs, split, steps, probes)
+
+
+def _probe(
+    job: Job, runs: list[Run], split: Split, steps: int, probes: list[Probe]
+) -> tuple[tuple[Fused, int, int] | None, str]:
+    """The runs fused and warmed up; their peak is added to the probes. Where memory runs out, half of them."""
     while True:
         try:
             before = _allocated(job.device)
             group = make_group(job, runs)
-            fused = Fused(group.task, group.network, group.runs, group.states, compiled=False)
+            fused = Fused(
+                group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision
+            )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
                 _time(fused, split, steps)
                 fused.evaluate(_evaluated(group, split))
-            return (fused, len(runs), _fits(group, before)), ""
+            if job.device != "cpu":
+                probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
+            return (fused, len(runs), _fits(group, probes)), ""
         except StopStudyError:
             raise
         except Exception as error:
@@ -146,14 +179,13 @@ def _allocated(device: str) -> int:
     return torch.cuda.memory_allocated()
 
 
-def _fits(group: RunGroup, before: int) -> int:
-    """How many runs fit into memory at once: on a GPU from the measured peak, else computed as in the plan."""
+def _fits(group: RunGroup, probes: list[Probe]) -> int:
+    """How many runs fit into memory at once: on a GPU from the measured peaks, else computed as in the plan."""
     if group.device.type == "cpu":
         slots, shape = group.states[0].slots, group.task.shape(group.data)
         kept = activation_bytes(group.network, shape, group.runs[0].batch)
         copies = sum(map(bool, (group.states[0].averages, group.states[0].best)))  # of all parameters
         each = run_bytes(parameters(group.network), max(len(own) for own in slots.values()) + copies, kept)
         return max(2, int(MEMORY_SHARE * free_memory() / cores() / each))
-    each = max(1, (torch.cuda.max_memory_allocated() - before) // len(group.runs))
     free, _ = torch.cuda.mem_get_info()
-    return max(2, int(MEMORY_SHARE * free / each))
+    return runs_that_fit(probes, free)

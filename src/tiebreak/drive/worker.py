@@ -152,14 +152,22 @@ def _train_group(
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
         return
-    yield from Trainer(job, group, make_engine(group, job.strategy), send).train(left[0])
+    yield from Trainer(job, group, make_engine(group, job.strategy, job.compiled), send).train(left[0])
 
 
-def make_engine(group: RunGroup, strategy: Strategy) -> Engine:
+def make_engine(group: RunGroup, strategy: Strategy, compiled: bool | None = None) -> Engine:
     """The engine that trains the group with a strategy."""
     if strategy == "loop":
-        return Loop(group.task, group.network, group.runs[0], group.states[0])
-    return Fused(group.task, group.network, group.runs, group.states)
+        return Loop(group.task, group.network, group.runs[0], group.states[0], group.precision)
+    return Fused(
+        group.task,
+        group.network,
+        group.runs,
+        group.states,
+        compiled=False if strategy == "captured" else compiled,
+        precision=group.precision,
+        alone=strategy == "captured",
+    )
 
 
 def _resume(job: Job, records: list[CheckpointRecord], state: State) -> Iterator[Message]:

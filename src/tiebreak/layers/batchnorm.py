@@ -8,11 +8,14 @@ buffers are those of nn.BatchNorm1d, 2d and 3d, with two differences. Training c
 are left for `take_buffer_updates`, since vmap cannot write into what it maps over. And a partial batch is padded with
 rows of weight 0, which must not count: the buffer `weights` holds the example weights [B] of the batch, or a single
 number when all rows count. Its number of axes says which, before any value is known.
+
+The loop sets `native` for batches that are full: torch's own kernel, which changes the buffers in place.
 """
 
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
@@ -20,6 +23,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.layers.buffer_updates import UpdatesBuffers
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
+Moments = tuple[Tensor, Tensor, Tensor, Tensor | float]
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
@@ -35,6 +39,8 @@ class BatchNorm(UpdatesBuffers):
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
     weights: Tensor
+    native = False
+    one_pass = False
 
     def __init__(self, layer: _BatchNorm) -> None:
         super().__init__()
@@ -54,6 +60,10 @@ class BatchNorm(UpdatesBuffers):
 
     def forward(self, x: Tensor) -> Tensor:
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
+        if self.native and self.weights.ndim == 0:
+            return self._native(x)
+        if x.dtype == torch.bfloat16 and self.weights.dtype != torch.bfloat16:  # autocast: statistics stay float32
+            return self.forward(x.to(self.weights.dtype)).to(x.dtype)
         shape = (-1,) + (1,) * (x.ndim - 2)  # of what belongs to a channel
         if self.running_mean is None or self.running_var is None:
             _, centred, variance, _ = self._moments(x, shape)
@@ -66,12 +76,22 @@ class BatchNorm(UpdatesBuffers):
         y = centred * (scale if self.weight is None else scale * self.weight).view(shape)
         return y if self.bias is None else y + self.bias.view(shape)
 
-    def _moments(self, x: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor, Tensor | float]:
+    def _native(self, x: Tensor) -> Tensor:
+        """What `forward` computes where all rows count, by torch's kernel; running statistics change in place."""
+        own = self.running_mean is None  # the batch's statistics, also in evaluation
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and not own:
+            _check_size(x)
+            assert self.num_batches_tracked is not None
+            self.num_batches_tracked.add_(1)
+            factor = 1.0 / float(self.num_batches_tracked) if self.momentum is None else factor
+        statistics = self.running_mean, self.running_var
+        return F.batch_norm(x, *statistics, self.weight, self.bias, self.training or own, factor, self.eps)
+
+    def _moments(self, x: Tensor, shape: tuple[int, ...]) -> Moments:
         """Mean [C], x - mean, biased variance [C], and the factor that makes the variance unbiased."""
         axes = [axis for axis in range(x.ndim) if axis != 1]
-        size = x.numel() // x.shape[1]
-        if size == 1:
-            raise ValueError("batch normalisation needs more than one value per channel; use larger batches")
+        size = _check_size(x)
         if self.weights.ndim == 0:
             mean = x.mean(axes)
             centred = x - mean.view(shape)
@@ -84,10 +104,24 @@ class BatchNorm(UpdatesBuffers):
         real = (self.weights != 0).to(x.dtype)
         count = real.sum() * (size // len(x))
         share = (real / count).view(-1, 1, *shape[1:])
+        if self.one_pass and self.running_mean is not None:
+            return self._one_pass(x, shape, share, count)
         mean = (x * share).sum(axes)
         centred = x - mean.view(shape)
         # A single real value has no unbiased variance; 0 keeps NaN out of the running statistics.
         return mean, centred, (centred.square() * share).sum(axes), count / (count - 1).clamp(min=1)
+
+    def _one_pass(self, x: Tensor, shape: tuple[int, ...], share: Tensor, count: Tensor) -> Moments:
+        """`_moments` with both sums over the same pass, which a compiler makes one kernel of.
+
+        The variance is E[d^2] - E[d]^2 for d = x - running mean: close to the mean, so that little cancels.
+        """
+        assert self.running_mean is not None
+        axes = [axis for axis in range(x.ndim) if axis != 1]
+        shifted = x - self.running_mean.view(shape)
+        first, second = (shifted * share).sum(axes), (shifted.square() * share).sum(axes)
+        variance = (second - first.square()).clamp(min=0.0)
+        return self.running_mean + first, shifted - first.view(shape), variance, count / (count - 1).clamp(min=1)
 
     def _move(self, start: Tensor, mean: Tensor, variance: Tensor) -> None:
         """Note the running statistics after a batch with this mean and unbiased variance, for `take_updates`."""
@@ -110,15 +144,27 @@ class BatchNorm(UpdatesBuffers):
         return {} if found is None else found[1]
 
 
+def _check_size(x: Tensor) -> int:
+    """How many values a channel has; refuses one, whose variance is 0."""
+    size = x.numel() // x.shape[1]
+    if size == 1:
+        raise ValueError("batch normalisation needs more than one value per channel; use larger batches")
+    return size
+
+
 def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
     """The layers of a network by their full names."""
     return {name: layer for name, layer in network.named_modules() if isinstance(layer, BatchNorm)}
 
 
-def weigh_rows(network: nn.Module, weights: Tensor | None) -> None:
-    """Set the example weights [B] of the next batch in every layer; None: all rows count."""
+def weigh_rows(network: nn.Module, weights: Tensor | None, *, native: bool = False) -> None:
+    """Set the example weights [B] of the next batch in every layer; None: all rows count.
+
+    `native`: torch's kernel may change the buffers in place, as it does outside of vmap.
+    """
     for layer in batchnorms(network).values():
         layer.weights = layer.weights.new_ones(()) if weights is None else weights
+        layer.native = native
 
 
 def swap_batchnorm(network: nn.Module) -> None:

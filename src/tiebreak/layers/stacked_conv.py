@@ -46,26 +46,18 @@ def conv_weight_gradient(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padd
     The bias is the last column. The parts, each of some of the batch's rows, are still to be summed, so that what
     follows can be fused with the sum.
     """
-    shape = (dy.shape[2], x.shape[2], *kernel)
-    return torch.stack(
-        [
-            torch.stack(
-                [
-                    torch.cat(
-                        [
-                            conv_grad.conv2d_weight(images, shape, above, stride, padding, dilation).flatten(1),  # type: ignore[no-untyped-call]
-                            above.sum(dim=(0, 2, 3))[:, None],
-                        ],
-                        dim=1,
-                    )
-                    for images, above in zip(
-                        image.split(chunk_of(len(image))), whole.split(chunk_of(len(image))), strict=True
-                    )
-                ]
-            )
-            for image, whole in zip(x, dy, strict=True)
-        ]
-    )
+    shape, kept = (dy.shape[2], x.shape[2], *kernel), torch.promote_types(dy.dtype, torch.float32)
+    each = []
+    for images, whole in zip(x, dy, strict=True):
+        parts = zip(images.split(chunk_of(len(images))), whole.split(chunk_of(len(images))), strict=True)
+        each.append(torch.stack([_columns(*part, shape, kept, (stride, padding, dilation)) for part in parts]))
+    return torch.stack(each)
+
+
+def _columns(x: Tensor, dy: Tensor, shape: Sequence[int], kept: torch.dtype, how: Sequence[Ints]) -> Tensor:
+    """The gradients with respect to weight (of this shape) and bias of some rows of one run [O, C P Q + 1]."""
+    dw = conv_grad.conv2d_weight(x, shape, dy, *how)  # type: ignore[no-untyped-call]
+    return torch.cat([dw.flatten(1).to(kept), dy.sum(dim=(0, 2, 3), dtype=kept)[:, None]], dim=1)
 
 
 def chunk_of(rows: int) -> int:
@@ -87,7 +79,8 @@ def _(dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilat
 def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Tensor:
     rows = dy.shape[1]
     parts = -(-rows // chunk_of(rows))
-    return dy.new_empty(dy.shape[0], parts, dy.shape[2], x.shape[2] * kernel[0] * kernel[1] + 1)
+    kept = torch.promote_types(dy.dtype, torch.float32)
+    return dy.new_empty(dy.shape[0], parts, dy.shape[2], x.shape[2] * kernel[0] * kernel[1] + 1, dtype=kept)
 
 
 @conv.register_kernel("cuda")
@@ -131,15 +124,17 @@ class _Convolve(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        x, weight, _, *ctx.how = inputs
+        x, weight, bias, *ctx.how = inputs
         ctx.save_for_backward(x, weight)
+        ctx.dtypes = weight.dtype, bias.dtype
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> Any:
         x, weight = ctx.saved_tensors
         dx = _InputGradient.apply(dy, weight, list(x.shape[-2:]), *ctx.how) if ctx.needs_input_grad[0] else None  # type: ignore[no-untyped-call]
         both = _WeightGradient.apply(dy, x, list(weight.shape[-2:]), *ctx.how)  # type: ignore[no-untyped-call]
-        return dx, both[:, :-1].reshape(weight.shape), both[:, -1], None, None, None
+        dw, db = both[:, :-1].reshape(weight.shape).to(ctx.dtypes[0]), both[:, -1].to(ctx.dtypes[1])
+        return dx, dw, db, None, None, None
 
     @staticmethod
     def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor, bias: Tensor, *how: Ints) -> Any:
@@ -184,7 +179,10 @@ class StackedConv2d(nn.Conv2d):
         """The convolution of x."""
         bias = self.weight.new_zeros(len(self.weight)) if self.bias is None else self.bias
         how = (list(self.stride), [int(side) for side in self.padding], list(self.dilation))
-        return _Convolve.apply(x, self.weight, bias, *how)  # type: ignore[no-any-return, no-untyped-call]
+        tensors: tuple[Tensor, ...] = (x, self.weight, bias)
+        if torch.is_autocast_enabled(x.device.type):  # as F.conv2d: rounded products
+            tensors = tuple(each.to(torch.get_autocast_dtype(x.device.type)) for each in tensors)
+        return _Convolve.apply(*tensors, *how)  # type: ignore[no-any-return, no-untyped-call]
 
 
 def stack_convolutions(network: nn.Module) -> None:

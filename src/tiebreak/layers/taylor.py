@@ -28,9 +28,10 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
 from tiebreak.layers.taylor_rounding import FAR, LIMIT, bound, least
+from tiebreak.layers.taylor_triton import AUTO, attend_triton, refusal, taylor_decode
 from tiebreak.system import total_memory
 
-FORMS = ("auto", "naive", "parallel", "chunked", "recurrent")
+FORMS = ("auto", "naive", "parallel", "chunked", "recurrent", "triton")
 _warned: set[str] = set()
 
 
@@ -81,15 +82,19 @@ def attend(
 
     `naive` makes the [Lq, Lk] matrix of weights. `parallel` (not causal) and `chunked` (causal) make features of one
     chunk at a time and keep only inputs and results for the gradient. `recurrent` (causal) is a loop of `step`. `auto`
-    is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`.
+    is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`. `triton` (a CUDA device,
+    two or three terms) is experimental: fast kernels that have not been measured yet (`taylor_triton`).
     """
+    if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
+        with torch.autocast(q.device.type, enabled=False):
+            wide_ones = (each.float() if each.is_floating_point() else each for each in (q, k, v))
+            return attend(*wide_ones, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
-    if form not in FORMS:
-        raise TiebreakError(f"form {form!r} is unknown; {nearest(form, FORMS)}")
-    if form not in ("auto", "naive") and causal != (form != "parallel"):
-        other = 'form="parallel"' if not causal else 'form="chunked"'
-        raise TiebreakError(f'form="{form}" does not go with causal={causal}: use {other} or form="auto"')
+    _check_form(form, causal)
+    if form == "triton" or (form == "auto" and AUTO and q.is_cuda and refusal(q, v, terms) is None):
+        scale = q.shape[-1] ** -0.5 if scale is None else scale
+        return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
     size, lead = feature_size(q.shape[-1], terms), q.shape[:-2]
     chunk, kept = _chunk_size(size, causal), wide(q.dtype, size)
     if form != "naive":
@@ -169,14 +174,8 @@ def step(
     S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. The normaliser is at least what
     the number of keys allows: rounding may take it below, even to 0, for long q and k (`taylor_rounding`).
     """
-    _check_terms(terms)
-    _check_floating(q=q, k=k, v=v)
-    d, shape = q.shape[-1], (feature_size(q.shape[-1], terms), v.shape[-1] + 1)
-    if state.shape[-2:] != shape or k.shape[-1] != d:
-        raise TiebreakError(
-            f"q of size {d}, k of {k.shape[-1]} and v of {v.shape[-1]} with terms = {terms} need a state of {shape}, "
-            f"not {tuple(state.shape[-2:])}: make it with init_state({d}, {v.shape[-1]}, terms={terms})"
-        )
+    _check_state(state, q, k, v, terms)
+    d = q.shape[-1]
     table, kept = tables(d, terms, q.device), state.dtype
     k, v = k.to(kept).unsqueeze(-1), v.to(kept).unsqueeze(-2)
     values = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
@@ -190,6 +189,29 @@ def step(
         sums = torch.cat([sums[..., :-1], torch.maximum(sums[..., -1:], count * least(terms))], dim=-1)
     unseeing = None if mask is None else count == 0
     return divide(sums, unseeing)[0].squeeze(-2).to(q.dtype), state
+
+
+def step_in_place(
+    state: Tensor,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    terms: int = 3,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """`step` that changes `state` and returns the result alone: on a GPU one kernel, which touches the state once."""
+    fits = terms == 3 and state.dtype == torch.float32 and state.is_contiguous() and refusal(q, v, terms) is None
+    if not fits or (torch.is_grad_enabled() and any(each.requires_grad for each in (q, k, v))):
+        out, changed = step(state, q, k, v, terms=terms, scale=scale, mask=mask)
+        state.copy_(changed)
+        return out
+    _check_state(state, q, k, v, terms)
+    heads = [each.reshape(-1, each.shape[-1]) for each in (q, k, v)]
+    may = None if mask is None else mask.expand(q.shape[:-1]).reshape(-1)
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    return taylor_decode(state.view(-1, *state.shape[-2:]), *heads, may, scale).view(v.shape)  # type: ignore[no-any-return]
 
 
 def _recurrent(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: How) -> Tensor:
@@ -239,10 +261,29 @@ def _check_terms(terms: int) -> None:
         )
 
 
+def _check_form(form: str, causal: bool) -> None:
+    if form not in FORMS:
+        raise TiebreakError(f"form {form!r} is unknown; {nearest(form, FORMS)}")
+    if form not in ("auto", "naive", "triton") and causal != (form != "parallel"):
+        other = 'form="parallel"' if not causal else 'form="chunked"'
+        raise TiebreakError(f'form="{form}" does not go with causal={causal}: use {other} or form="auto"')
+
+
 def _check_floating(**given: Tensor) -> None:
     for name, tensor in given.items():
         if not tensor.is_floating_point():
             raise TiebreakError(f"{name} is {tensor.dtype}, and attention needs fractions: call {name}.float() first")
+
+
+def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int) -> None:
+    _check_terms(terms)
+    _check_floating(q=q, k=k, v=v)
+    d, shape = q.shape[-1], (feature_size(q.shape[-1], terms), v.shape[-1] + 1)
+    if state.shape[-2:] != shape or k.shape[-1] != d:
+        raise TiebreakError(
+            f"q of size {d}, k of {k.shape[-1]} and v of {v.shape[-1]} with terms = {terms} need a state of {shape}, "
+            f"not {tuple(state.shape[-2:])}: make it with init_state({d}, {v.shape[-1]}, terms={terms})"
+        )
 
 
 def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> None:

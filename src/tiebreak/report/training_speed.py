@@ -48,12 +48,14 @@ def _trained(strategy: str, records: list[RunRecord], choice: Choice | None) -> 
         other = f"; cannot be fused: {choice.reason}"
     else:
         other = f"; fused {rounded(choice.fused_ms)} ms" if choice is not None and choice.fused_ms else ""
-    return f"one after the other, {rounded(speed)} ms a step{other}"
+    how = "one after the other as CUDA graphs" if strategy == "captured" else "one after the other"
+    return f"{how}, {rounded(speed)} ms a step{other}"
 
 
 def _measured(choice: Choice) -> str:
     """What was measured before the first run of a cohort ended."""
     if choice.fused_ms is None:
         return f"one after the other{f': cannot be fused: {choice.reason}' if choice.reason else ''}"
-    how = "fused" if choice.strategy == "fused" else "one after the other"
+    alone = "one after the other as CUDA graphs" if choice.strategy == "captured" else "one after the other"
+    how = "fused" if choice.strategy == "fused" else alone
     return f"{how} (timed: fused {rounded(choice.fused_ms)} ms a step and run, in a loop {rounded(choice.loop_ms)} ms)"

@@ -9,8 +9,9 @@ from typing import Literal
 from tiebreak.results.packing import Arrays
 
 Status = Literal["done", "diverged", "failed"]
-Precision = Literal["float32", "tf32"]  # of large matrix products on a GPU
-Strategy = Literal["loop", "fused"]  # one run after the other, or all runs of a cohort as one computation
+Precision = Literal["float32", "tf32", "bf16"]  # of products; tf32 on a GPU only
+# One run after the other, the same with each run's steps as CUDA graphs, or all runs of a cohort as one computation.
+Strategy = Literal["loop", "captured", "fused"]
 EVALUATED_EPOCH = "evaluated_epoch"  # of a run's provenance, with early stopping
 PROGRAM_RUNS = "program-runs"  # the folder of the runs of a program, in the results folder
 SHOWN_EXAMPLES = "shown-examples"  # the exhibit that says which test examples a run's exhibits were made for
@@ -119,6 +120,14 @@ class Choice:
     fused_ms: float | None  # a step of one run when fused (a step of all of them, divided); None: not measured
     fits: int  # runs that fit into the device's memory at once
     reason: str = ""  # why the runs cannot be fused
+    captured_ms: float | None = None  # a step of one run as a CUDA graph; None: not measured
+    compiled: bool | None = None  # whether fused steps are compiled; None: decided by the number of steps
+    compile_saves: float | None = None  # expected seconds, after those of compiling
+
+    @property
+    def alone_ms(self) -> float:
+        """A step of one run in the faster of the two ways to train runs one after the other."""
+        return min(self.loop_ms, self.captured_ms or self.loop_ms)
 
 
 @dataclass(frozen=True, kw_only=True)

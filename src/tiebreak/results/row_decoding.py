@@ -60,6 +60,9 @@ class _Choice(_Content):
     fused_ms: Seconds | None
     fits: Count
     reason: str
+    captured_ms: Seconds | None = None
+    compiled: bool | None = None
+    compile_saves: float | None = None
 
 
 class _StepTimes(_Content):

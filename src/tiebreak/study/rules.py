@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Claim, Reported, Study
 
 MOST_RUNS = 200_000  # of a study: a plan lists each
-BFLOAT16_FAMILIES = ("classifier", "text-classifier")  # whose tasks only call a network and score its logits
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
@@ -109,7 +108,6 @@ def _check_arm(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> No
     if arm.protocol is not None:
         _check_protocol(f"{key}.protocol", arm.protocol, study.data, task)
     _check_evaluation_that_trains(key, arm, study, task)
-    _check_precision(key, arm, study, task)
     if task.family != "classifier" and study.augment_of(arm) is not None:
         where = f"{key}.augment" if arm.augment is not None else "augment"
         raise ValueError(f"{where}: changes images, which the task {study.task} has none of; remove it")
@@ -133,12 +131,6 @@ def _check_evaluation_that_trains(key: str, arm: Arm, study: Study, task: regist
     averaged = any("ema" in given for given in (study.fixed, arm.fixed, study.grid_of(arm)))
     if averaged and options.get("evaluation_trains"):
         raise ValueError(f"{key}: ema averages weights for evaluation, but evaluation_trains is on; remove one of them")
-
-
-def _check_precision(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
-    if study.precision_of(arm) == "bfloat16" and task.family not in BFLOAT16_FAMILIES:
-        where = f"{key}.precision" if arm.precision is not None else "precision"
-        raise ValueError(f"{where}: 'bfloat16' is for classifiers of images and texts, not for {study.task}")
 
 
 def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:

@@ -174,8 +174,7 @@ class Study(Strict):
     )
     precision: RunPrecision = Field(
         default="float32",
-        description="what runs compute in; `bfloat16` (classifiers of images and texts) rounds inside the network "
-        "only, weights and updates are float32",
+        description="what runs compute in; `bfloat16` rounds inside the network only, weights and updates are float32",
         examples=["bfloat16"],
     )
     fixed: dict[str, float] = Field(

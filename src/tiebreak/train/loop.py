@@ -14,19 +14,21 @@ from torch import Tensor, nn
 from tiebreak.data.batches import epoch_batches
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import weigh_rows
-from tiebreak.layers.buffer_updates import OwnBuffers, take_buffer_updates, updating_layers
+from tiebreak.layers.buffer_updates import OwnBuffers, updates_of, updating_layers
 from tiebreak.layers.dropout import keyed, step_keys
 from tiebreak.layers.global_generators import drawn_from, generator_states
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
+from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.augmentation import augmented
 from tiebreak.train.evaluate import PLAIN, Evaluation, evaluate
+from tiebreak.train.foreach_update import updates
 from tiebreak.train.optim import per_step
-from tiebreak.train.precision import callable_in
+from tiebreak.train.precision import MIXED, callable_in
 from tiebreak.train.schedule import factors
-from tiebreak.train.step import State, apply_update, averaged, hyper_tensors, loss_and_gradient, start_pass
+from tiebreak.train.step import State, averaged, hyper_tensors, loss_and_gradient, start_pass
 
 TICK_SECONDS = 0.5  # how often progress is reported
 
@@ -36,8 +38,11 @@ Tick = Callable[[float, int], None]  # called with the share of the epoch that i
 class Loop:
     """One run with its network: an engine for `trainer`. It changes the state in place."""
 
-    def __init__(self, task: Task, network: nn.Module, run: Run, state: State) -> None:
+    def __init__(
+        self, task: Task, network: nn.Module, run: Run, state: State, precision: RunPrecision | None = None
+    ) -> None:
         self._task, self._network, self._run, self._state = task, network, run, state
+        self._precision = precision or run.precision
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the run's next epoch. Returns its mean training loss, over the losses before each update."""
@@ -52,14 +57,16 @@ class Loop:
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
         with averaged(self._state):
-            return [evaluate(self._task, self._network, split, how, self._run.precision)]
+            return [evaluate(self._task, self._network, split, how, self._precision)]
 
     def finite(self) -> list[bool]:
         """Whether all parameters are finite."""
         return [all(bool(torch.isfinite(value).all()) for value in self._state.params.values())]
 
     def provenance(self) -> dict[str, str]:
-        """The precision of matrix products on a GPU."""
+        """The precision of products, where it is not plain float32 on a CPU."""
+        if self._precision == "bfloat16":
+            return {"precision": MIXED}
         if not any(values.is_cuda for values in self._state.params.values()):
             return {}
         return {"precision": "TF32" if torch.backends.cuda.matmul.allow_tf32 else "float32, TF32 off"}
@@ -80,12 +87,15 @@ class Loop:
         augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
         course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
-        changing = per_step(run.optimiser.kind, hypers, course, state.steps)
+        kind = run.optimiser.kind
+        update = updates(kind, state, hypers, per_step(kind, hypers, course, state.steps))
 
         network.train()
-        start_pass(run.optimiser.kind, network, state.buffers, state.slots)
-        call = callable_in(network, run.precision)
-        renews, buffers = bool(updating_layers(network)), OwnBuffers(network, state.buffers)
+        start_pass(kind, network, state.buffers, state.slots)
+        call = callable_in(network, self._precision)
+        renewing, buffers = updating_layers(network), OwnBuffers(network, state.buffers)
+        padded = (batches.weights == 0).any(axis=1)
+        weigh_rows(network, None, native=True)
         generators = generator_states()
         params = [parameter for parameter in network.parameters() if parameter.requires_grad]
         losses = torch.zeros(steps, dtype=torch.float64, device=like.device)
@@ -97,20 +107,18 @@ class Loop:
             for number, layer in enumerate(layers):
                 layer.key.copy_(keys[step, number])
                 layer.calls = 0
-            hypers |= {name: values[step] for name, values in changing.items()}
-            if renews:
+            if padded[step]:
                 weigh_rows(network, weights[step])
             loss, gradient = loss_and_gradient(task, call, params, batch, weights[step], hypers)
-            apply_update(run.optimiser.kind, state, gradient, hypers)
+            update(step, gradient)
             buffers.keep()
-            for name, values in take_buffer_updates(network).items() if renews else ():
+            for name, values in updates_of(renewing).items() if renewing else ():
                 state.buffers[name].copy_(values)
             losses[step] = loss
             if time.monotonic() - reported > TICK_SECONDS:
                 reported = time.monotonic()
                 tick((step + 1) / steps, step + 1)
-        if renews:
-            weigh_rows(network, None)
+        weigh_rows(network, None)
         if drawn := drawn_from(generators):
             raise TiebreakError(
                 f"{run.design}: the forward pass draws random numbers from the generator of {drawn}, which no run could"

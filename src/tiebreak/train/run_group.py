@@ -20,10 +20,11 @@ from tiebreak.errors import StopStudyError, TiebreakError
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.study import registry
+from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task
 from tiebreak.train.initialise import initialise
-from tiebreak.train.precision import in_dtype
+from tiebreak.train.precision import in_dtype, of_run
 from tiebreak.train.step import State, initial_state
 
 
@@ -37,13 +38,13 @@ class RunGroup:
     network: nn.Module  # the first run's: all have the same structure
     states: list[State]
     device: torch.device
+    precision: RunPrecision | None  # None: float32
 
     def split(self, name: str, evaluation: Mapping[str, Scalar]) -> Split:
         """One split of the data on the device. The runs of a cohort have the same task options."""
         with _stops_the_study():
             tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
-        precision = self.runs[0].precision
-        return {key: in_dtype(values, precision).to(self.device) for key, values in tensors.items()}
+        return {key: in_dtype(values, self.precision).to(self.device) for key, values in tensors.items()}
 
 
 def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
@@ -70,7 +71,7 @@ def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
             initialise(network, run.init, stream(run.seed, "init", run.init))
         network = network.to(device, torch.float64 if run.precision == "float64" else None)
         states.append(initial_state(network, run))
-    return RunGroup(runs, task, data, network, states[::-1], device)
+    return RunGroup(runs, task, data, network, states[::-1], device, of_run(first.precision, job.precision))
 
 
 @contextmanager

@@ -6,7 +6,8 @@
 
 n runs over the places of all images of a run's batch. With the few channels of small networks the first two are best
 done by plain multiply-adds, a tile of channels times places in registers; the third sums over many places and is a
-matrix product, as three TF32 products: the precision of float32. The bias is one more column of it, where x is 1.
+matrix product, as three TF32 products: the precision of float32 (where TF32 is allowed, one). The bias is one more
+column of it, where x is 1.
 Sizes are compile-time constants, blocks do not depend on the number of runs, and sums have a fixed order: a run's
 numbers do not depend on the runs computed with it.
 """
@@ -15,9 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+
+from tiebreak.layers.kernels.product import input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
 # So there are up to 23 of them; the functions that launch the kernels take at most five.
@@ -55,7 +59,7 @@ def _forward(
                 inside = inside & (h + down >= 0) & (h + down < H) & (w + right >= 0) & (w + right < W)
             value = tl.load(x + start + (c * H * W + down * W + right), mask=inside, other=0.0)
             taps = tl.load(weight + o * (C * P * Q) + c * (P * Q) + tap, mask=o < O, other=0.0)
-            total += taps[:, None] * value[None, :]
+            total += taps[:, None].to(tl.float32) * value[None, :].to(tl.float32)
     where = y + (row * (O * places) + place)[None, :] + o[:, None] * places
     tl.store(where, total, mask=(o < O)[:, None] & (n < ROWS * places)[None, :])
 
@@ -91,7 +95,7 @@ def _input_gradient(
                 inside = inside & (w % SH == 0)
             value = tl.load(dy + (row * O + o) * (HO * WO) + h // SV * WO + w // SH, mask=inside, other=0.0)
             taps = tl.load(weight + (o * C + c) * (P * Q) + tap, mask=c < C, other=0.0)
-            total += taps[:, None] * value[None, :]
+            total += taps[:, None].to(tl.float32) * value[None, :].to(tl.float32)
     where = dx + (row * (C * places) + place)[None, :] + c[:, None] * places
     tl.store(where, total, mask=(c < C)[:, None] & (n < ROWS * places)[None, :])
 
@@ -102,7 +106,8 @@ def _weight_gradient(
     ROWS: tl.constexpr, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
     O: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr,
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
-    CHUNK: tl.constexpr, PARTS: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     columns: tl.constexpr = C * P * Q + 1  # the last is the bias
     places: tl.constexpr = HO * WO
@@ -128,13 +133,13 @@ def _weight_gradient(
             down, right = i[:, None] + h[None, :], j[:, None] + w[None, :]
             inside = inside & (down >= 0) & (down < H) & (right >= 0) & (right < W)
         value = tl.load(x + (row * (C * H * W) + i * W + j)[:, None] + column[None, :], mask=inside, other=0.0)
-        value = tl.where((k == columns - 1)[None, :] & here[:, None], 1.0, value)
+        value = tl.where((k == columns - 1)[None, :] & here[:, None], 1.0, value).to(x.dtype.element_ty)
         above = tl.load(
             dy + (row * (O * places) + place)[None, :] + o[:, None] * places,
             mask=(o < O)[:, None] & here[None, :],
             other=0.0,
         )
-        total = tl.dot(above, value, total, input_precision="tf32x3")
+        total = tl.dot(above, value, total, input_precision=PRECISION)
     tl.store(
         dw + (batch * O + o)[:, None] * columns + k[None, :], total, mask=(o < O)[:, None] & (k < columns)[None, :]
     )
@@ -182,12 +187,13 @@ def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geom
     runs, rows, outputs = dy.shape[:3]
     inputs, columns = x.shape[2], x.shape[2] * kernel[0] * kernel[1] + 1
     parts = -(-rows // chunk)
-    dw = dy.new_empty(runs, parts, outputs, columns)
+    dw = dy.new_empty(runs, parts, outputs, columns, dtype=torch.promote_types(dy.dtype, torch.float32))
     m, n, k = _side(outputs, 32), _side(columns, 32), 64
     shape = (rows, inputs, *x.shape[-2:], outputs, *kernel, *dy.shape[-2:])
     grid = (runs * parts * triton.cdiv(outputs, m) * triton.cdiv(columns, n),)
     warps = 1 if m * n <= 512 else 4
-    _weight_gradient[grid](dy, x, dw, *shape, *_flat(geometry), chunk, parts, m, n, k, num_warps=warps, num_stages=3)
+    split = (chunk, parts, input_precision())
+    _weight_gradient[grid](dy, x, dw, *shape, *_flat(geometry), *split, m, n, k, num_warps=warps, num_stages=3)
     return dw
 
 

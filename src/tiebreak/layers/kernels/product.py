@@ -9,6 +9,7 @@ compiled, since four numbers at once can be read only where the compiler sees th
 widths such as 100 or 200 that makes the kernel three to six times as fast. A gradient that is such a product is never
 stored: the second form subtracts it from the parameter. Products are computed as three TF32 products (the two
 halves of each number, the smallest of the four terms left out): the precision of float32 at the tensor cores' speed.
+Where TF32 is allowed (--precision tf32), one product.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def _product(
     b_run: tl.constexpr, b_k: tl.constexpr, b_n: tl.constexpr,
     c_run: tl.constexpr, c_m: tl.constexpr, c_n: tl.constexpr,
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-    DESCEND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    DESCEND: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     tiles_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * tiles_n
@@ -45,7 +46,7 @@ def _product(
         k = start + tl.arange(0, BK)
         left = tl.load(a + m[:, None] * a_m + k[None, :] * a_k, mask=(m < M)[:, None] & (k < K)[None, :], other=0.0)
         right = tl.load(b + k[:, None] * b_k + n[None, :] * b_n, mask=(k < K)[:, None] & (n < N)[None, :], other=0.0)
-        total = tl.dot(left, right, total, input_precision="tf32x3")
+        total = tl.dot(left, right, total, input_precision=PRECISION)
     where = c + run * c_run + m[:, None] * c_m + n[None, :] * c_n
     inside = (m < M)[:, None] & (n < N)[None, :]
     if DESCEND:
@@ -64,8 +65,13 @@ def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
     stages = 3 if large or rate is not None else 4
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
-        rate is not None, m, n, k, num_warps=warps, num_stages=stages,
+        rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages,
     )  # fmt: skip
+
+
+def input_precision() -> str:
+    """How a product of float32 numbers is computed: one TF32 product where TF32 is allowed, else three."""
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
 
 
 def _side(size: int, most: int) -> int:

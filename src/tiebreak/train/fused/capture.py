@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils import _pytree as pytree
 
 from tiebreak.layers.kernels.product import descend
+from tiebreak.train.fused.compiler import compile_graph
 from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
 from tiebreak.train.fused.trace import Function, leaves_of, trace
@@ -37,11 +38,11 @@ class Captured:
         self._steps = steps
         self._state, self._fixed = leaves_of(state), leaves_of(state, shared)
         traced = trace(function, state, shared, row)
-        self._result = traced.result
+        self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph)
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
-        self._call: Any = torch._inductor.compile(traced.graph, inputs) if compiled else traced.graph
+        self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph
         self._pool: Any = torch.cuda.graph_pool_handle()  # shared: its graphs never run at the same time
         self._graphs = {count: self._capture(count) for count in (steps, 1)}
 

@@ -2,7 +2,8 @@
 
 The runs of a cohort differ in numbers only (seed, learning rate, ...). Their states are stacked, one tensor [n, ...]
 for each of a run's tensors, and each run's own state becomes a view of the stack, so that checkpoints need not know of
-it. A single run is padded to two: with a run axis of one the kernels round differently.
+it. A single run is padded to two: with a run axis of one the kernels round differently. `alone`, for one run, does
+without the run axis instead: a traced program of torch's own kernels, which a GPU can replay.
 """
 
 from __future__ import annotations
@@ -16,26 +17,32 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
+from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.carry import carried
 from tiebreak.layers.gradient_hooks import hook_obstacle
+from tiebreak.layers.product_conv import ENABLED, use_products
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
+from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
-from tiebreak.train.evaluate import PLAIN, Evaluation, at_once
+from tiebreak.train.evaluate import PLAIN, Evaluation, at_once, evaluate
 from tiebreak.train.fused.program import Program, make_program
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
-from tiebreak.train.fused.trace import make_outcomes, make_step
+from tiebreak.train.fused.trace import OverRuns, make_outcomes, make_step
+from tiebreak.train.fused.trace import alone as without_run_axis
 from tiebreak.train.loop import TICK_SECONDS, Tick
-from tiebreak.train.step import State, hyper_tensors, start_pass
+from tiebreak.train.precision import MIXED
+from tiebreak.train.step import State, averaged, hyper_tensors, start_pass
 
 STEPS = 10  # in one replay of a CUDA graph; more gain little
 COMPILED = 10_000  # steps from which on compiling should pay: an estimate
 PRECISION = "float32, matrix products as three TF32 products"
-REDUCED = "TF32 for large matrix products, the others as three TF32 products"
+ALONE = "float32, TF32 off"
+REDUCED = "TF32"
 EVALUATED = 200  # examples at a time, at most: independent of the cohort, so that a run's numbers are too
 
 
@@ -50,6 +57,8 @@ class Fused:
         states: Sequence[State],
         *,
         compiled: bool | None = None,
+        precision: RunPrecision | None = None,
+        alone: bool = False,
     ) -> None:
         if obstacle := hook_obstacle(network):
             raise TiebreakError(obstacle)
@@ -57,13 +66,18 @@ class Fused:
         self._device = first.device
         self._task, self._network = task, network
         self._real = len(runs)
-        padding = 2 - len(runs) if len(runs) < 2 else 0
+        self._precision = precision or runs[0].precision
+        self._alone = alone
+        self._over_runs: OverRuns = without_run_axis if alone else vmap
+        padding = 2 - len(runs) if len(runs) < 2 and not alone else 0
         self._runs = [*runs, *[runs[-1]] * padding]
         self._states = [*states, *[_copied(states[-1])] * padding]
         use_plain_cells(network, True)
-        if self._device.type == "cuda":
-            stack_convolutions(network)
+        if self._device.type == "cuda" and not alone:
+            (use_products if ENABLED else stack_convolutions)(network)
         self._stack = Stack(self._states)
+        if alone:
+            _share(network, states[0])
         # The state that an evaluation carries from one example to the next; training has its own.
         self._carried = {name: torch.zeros_like(self._stack.buffers[name]) for name in carried(network)}
         self._hypers = _stacked_hypers(self._runs, first)
@@ -125,8 +139,11 @@ class Fused:
         """Evaluate every run on a split, in parts of equal size; the last one overlaps the one before it.
 
         All splits that are large enough have parts of the same size, so that one program serves them. Examples that
-        have an order are evaluated one at a time; the state that is carried between them starts at zero.
+        have an order are evaluated one at a time; the state that is carried between them starts at zero. A run alone is
+        evaluated as the loop does it.
         """
+        if self._alone:
+            return [self._evaluate_alone(split, how)]
         self._network.eval()
         task = self._task.with_options(how)
         examples = count(task, split)
@@ -145,17 +162,30 @@ class Fused:
         each = [{name: values[row] for name, values in whole.items()} for row in range(self._real)]
         return [task.score(outcomes) for outcomes in each]
 
+    def _evaluate_alone(self, split: Split, how: Mapping[str, Scalar]) -> Evaluation:
+        use_plain_cells(self._network, False)
+        with averaged(self._states[0]):
+            found = evaluate(self._task, self._network, split, how, self._precision)
+        use_plain_cells(self._network, True)
+        return found
+
     def finite(self) -> list[bool]:
         """Whether all parameters of each run are finite."""
         flags = [torch.isfinite(values).flatten(1).all(dim=1) for values in self._stack.params.values()]
         return torch.stack(flags).all(dim=0).tolist()[: self._real]
 
     def provenance(self) -> dict[str, str]:
-        """The precision of matrix products on a GPU."""
+        """The precision of products, where it is not plain float32 on a CPU."""
+        mixed = self._precision == "bfloat16"
         if self._device.type == "cpu":
-            return {}
-        precision = REDUCED if torch.backends.cuda.matmul.allow_tf32 else PRECISION
+            return {"precision": MIXED} if mixed else {}
+        exact = ALONE if self._alone else PRECISION
+        precision = MIXED if mixed else REDUCED if torch.backends.cuda.matmul.allow_tf32 else exact
         return {"precision": precision, "compiled": "yes" if self._compiled else "no"}
+
+    def operations(self) -> int:
+        """How many operations a training step has, once it is traced."""
+        return max((program.operations for _, program in self._training.values()), default=0)
 
     def setup_seconds(self) -> float:
         """Seconds spent on tracing, compiling and capturing since the last call."""
@@ -165,7 +195,8 @@ class Fused:
     def _training_program(self, split: Split, inputs: StepInputs, stride: int) -> Program:
         if id(split) not in self._training:
             start, first = time.perf_counter(), self._runs[0]
-            step = make_step(self._task, self._network, first.optimiser.kind, first.augment, first.precision)
+            kind, over_runs = first.optimiser.kind, self._over_runs
+            step = make_step(self._task, self._network, kind, first.augment, self._precision, over_runs=over_runs)
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
@@ -184,7 +215,8 @@ class Fused:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            function = make_outcomes(self._task.with_options(how), self._network, self._runs[0].precision)
+            task, over_runs = self._task.with_options(how), self._over_runs
+            function = make_outcomes(task, self._network, self._precision, over_runs=over_runs)
             shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
             self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start
@@ -222,6 +254,16 @@ def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
             if name in tensors:
                 tensors[name] = stack[row]
     return stacks
+
+
+def _share(network: nn.Module, state: State) -> None:
+    """Make the network's own tensors those of the state."""
+    for name, parameter in network.named_parameters():
+        parameter.data = state.params[name] if name in state.params else state.buffers[name]
+    for name, _ in list(network.named_buffers()):
+        if name in state.buffers:
+            owner, _, own = name.rpartition(".")
+            network.get_submodule(owner)._buffers[own] = state.buffers[name]
 
 
 def _copied(state: State) -> State:

@@ -14,6 +14,8 @@ from tiebreak.train.fused.trace import Function, leaves_of, trace
 class Program(Protocol):
     """A function that is called with the same state and shared tensors each time, and with a new row of inputs."""
 
+    operations: int  # of one call
+
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run some of the steps, at most `steps`, starting at row `first` of the inputs. Returns how many were run."""
 
@@ -46,6 +48,7 @@ class Traced:
     ) -> None:
         self._leaves = leaves_of(state, shared)
         self._trace = trace(function, state, shared, row)
+        self.operations = self._trace.operations
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run one step."""

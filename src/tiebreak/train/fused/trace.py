@@ -35,6 +35,27 @@ Tensors = Mapping[str, Tensor]
 Function = Callable[[Any, Any, Any], Any]  # of a state (changed in place), shared tensors, and the inputs of a step
 
 
+OverRuns = Callable[..., Callable[..., Any]]
+
+
+def alone(function: Callable[..., Any], in_dims: Any = 0) -> Callable[..., Any]:
+    """What `vmap` of a function is for a stack of one run, without a run axis inside: torch's own kernels serve it."""
+
+    def call(*arguments: Any) -> Any:
+        axes = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(arguments)
+        own = [_only(argument, axis) for argument, axis in zip(arguments, axes, strict=True)]
+        return pytree.tree_map(lambda values: values.unsqueeze(0), function(*own))
+
+    return call
+
+
+def _only(argument: Any, axis: Any) -> Any:
+    """The only run's part of an argument; an axis of None belongs to all runs."""
+    if isinstance(axis, dict):
+        return {name: _only(argument[name], own) for name, own in axis.items()}
+    return argument if axis is None else pytree.tree_map(lambda values: values.squeeze(0), argument)
+
+
 class _Loss(nn.Module):
     """A task's loss of one run's batch, and the buffers that the network would have changed."""
 
@@ -74,8 +95,10 @@ def make_step(
     kind: Kind,
     augment: Augment | None = None,
     precision: RunPrecision | None = None,
+    *,
+    over_runs: OverRuns = vmap,
 ) -> Function:
-    """One training step of n runs.
+    """One training step of n runs; `over_runs` makes it of a function of one run: `vmap`, or `alone` for a single run.
 
     state, changed in place: params, buffers, slots and averages [n, ...], and total [n], the sum of the losses; shared:
     the data (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
@@ -92,14 +115,14 @@ def make_step(
         batch = select(task, shared["split"], lambda values: gather(values, inputs["indices"]))
         if augment is not None:
             change = partial(augmented, augment)
-            batch = vmap(change)(batch, inputs["indices"], inputs["weights"], inputs["augment"])
+            batch = over_runs(change)(batch, inputs["indices"], inputs["weights"], inputs["augment"])
         batch_axes = {name: None if name in task.shared else 0 for name in batch}
         hypers = {**shared["hypers"], **inputs["changing"]}
-        gradient, (loss, fresh) = vmap(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
+        gradient, (loss, fresh) = over_runs(grad_and_value(one, has_aux=True), in_dims=(0, 0, batch_axes, 0, 0))(
             params, {**buffers, **shared["rates"], **inputs["buffers"]}, batch, inputs["weights"], hypers
         )
         if "clip_norm" in hypers:
-            factor = vmap(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
+            factor = over_runs(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
             gradient = {name: _spread(factor, grad.ndim) * grad for name, grad in gradient.items()}
         for name, param in params.items():
             spread = {key: _spread(number, param.ndim) for key, number in hypers.items()}
@@ -118,7 +141,9 @@ def _spread(numbers: Tensor, axes: int) -> Tensor:
     return numbers.view(-1, *[1] * (axes - 1))
 
 
-def make_outcomes(task: Task, network: nn.Module, precision: RunPrecision | None = None) -> Function:
+def make_outcomes(
+    task: Task, network: nn.Module, precision: RunPrecision | None = None, *, over_runs: OverRuns = vmap
+) -> Function:
     """The outcomes [n, B] of n runs on one batch. Params and buffers are shared, and not changed.
 
     state, changed in place: the buffers [n, ...] that go from one batch to the next, in the place of the shared ones.
@@ -131,7 +156,7 @@ def make_outcomes(task: Task, network: nn.Module, precision: RunPrecision | None
     def all_of(state: Mapping[str, Any], shared: Mapping[str, Any], batch: Split) -> dict[str, Tensor]:
         buffers = {**shared["buffers"], **state}
         outcomes: dict[str, Tensor]
-        outcomes, fresh = vmap(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
+        outcomes, fresh = over_runs(one, in_dims=(0, 0, None))(shared["params"], buffers, batch)
         for name, values in state.items():
             values.copy_(fresh[name])
         return outcomes
@@ -150,6 +175,11 @@ class Trace:
 
     graph: GraphModule
     result: pytree.TreeSpec
+
+    @property
+    def operations(self) -> int:
+        """How many there are."""
+        return sum(node.op == "call_function" for node in self.graph.graph.nodes)
 
     def __call__(self, leaves: Sequence[Tensor]) -> Any:
         """What the function returns."""

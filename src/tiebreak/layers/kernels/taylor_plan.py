@@ -1,0 +1,191 @@
+"""How Taylor attention is cut into pieces on a GPU, and what that should cost. Not yet measured: a model.
+
+A sequence is cut into segments of T. Inside one, weights are computed pair by pair, as flash attention does, with a
+polynomial in place of the exponential; what lies before it comes from a state of F features. All tiles of all segments
+run at once: 16 heads of 16,384 tokens are 2,048 programs for 132 multiprocessors. There are three passes: states of
+segments, a scan over them, results. Backward: states, scan, dq; states of q, scan, dk and dv.
+
+T is the smallest power of two whose states, with the saved normaliser, stay under 15 % of the bytes of q, k, v and the
+result: 512 at D = 16, Dv = 64 in bfloat16. The work between segments does not depend on T, the work inside grows with
+it, so smaller is better.
+
+Per token and head at D = 16, Dv = 64, T = 512, tiles of 128, bfloat16, causal (320 bytes in and out, 640 backward):
+
+                multiply-adds on tensor cores                               bytes through memory
+    states      2 160 16 features + 160 64 state                   = 15 k   160 + 41
+    scan                                                                    82
+    results     320 (16 + 64) inside + 15 k from the state         = 41 k   320 + 41 + 4
+    forward                                                          56 k   650
+    states, dq  15 k + 320 (16 + 64 + 16) + 5 k + 10 k + 5 k       = 66 k   160 + 41 + 82 + 450 + 41 + 40
+    dk, dv      15 k + 320 (16 + 2 64 + 16) + 5 k + 2 10 k + 5 k   = 96 k   170 + 41 + 82 + 330 + 41 + 160
+    backward                                                        162 k   1,640
+
+With 395 k multiply-adds per ns (790 TFLOP/s) and 4.3 kB per ns measured on an H200, forward takes at least 0.15 ns for
+bytes and 0.14 for products, forward and backward 0.53 and 0.55. Tensor cores at 40 % and bytes hidden behind them give
+0.36 (5.4 times the floor of 0.067) and 1.4 (7 times 0.200).
+
+The compiler's output for sm_90 (triton 3.9, blocks of `TUNING`) says what else there is to do: no spills, two programs
+of eight warps on a multiprocessor (`states`: one), and instructions that take, four a cycle,
+
+    states 0.055 and 0.075 (of q), forward 0.18, queries 0.21, keys 0.32 ns per token and head
+
+0.24 forward and 0.89 with the gradient if issue slots never idle: 3.5 and 4.5 times the floor, and 6 and 7.5 times at
+60 %. So instructions, not products or bytes, are what should limit this design.
+What would pay next: keeping the states of the forward pass for the backward one (15 k and 280 bytes less, 41 bytes
+held), and a chain of segments in place of the scan.
+
+bfloat16 stays bfloat16 in products. float16 is read into float32 and multiplied as TF32, which has its precision and
+float32's range: states of 131,072 tokens do not overflow. float32 takes three TF32 products for each.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+EXTRA = 0.15  # of the bytes of inputs and results, for states and normalisers
+LEAST = 128  # tokens of a segment
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Blocks of one kernel: rows of its own tile, rows of the tiles it loops over, features at once."""
+
+    rows: int
+    others: int = 64
+    features: int = 64
+    warps: int = 4
+    stages: int = 2
+    registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
+
+    def options(self) -> dict[str, int]:
+        """What a launch takes."""
+        most = {} if self.registers is None else {"maxnreg": self.registers}
+        return {"num_warps": self.warps, "num_stages": self.stages, **most}
+
+
+# Chosen by what the compiler says for sm_90 (registers, no spills, shared memory), not by time.
+TUNING: dict[str, Tuning] = {  # for bfloat16
+    "states": Tuning(rows=64, features=128, warps=8),
+    "scan": Tuning(rows=256),
+    "forward": Tuning(rows=128, features=32, warps=8, registers=128),
+    "queries": Tuning(rows=128, features=32, warps=8, registers=128),
+    "keys": Tuning(rows=128, others=32, features=32, warps=8, registers=128),
+}
+WIDE_TUNING: dict[str, Tuning] = {  # for operands of four bytes: half the tile
+    "states": Tuning(rows=32, features=64),
+    "scan": Tuning(rows=256),
+    "forward": Tuning(rows=64, others=32, features=32),
+    "queries": Tuning(rows=64, others=32, features=32),
+    "keys": Tuning(rows=64, others=32, features=32),
+}
+
+
+def operand(dtype: torch.dtype) -> torch.dtype:
+    """What the tensor cores multiply, and states are kept in."""
+    return torch.bfloat16 if dtype == torch.bfloat16 else torch.float32
+
+
+def lines(x: Tensor) -> tuple[int, int, int]:
+    """The strides of batch, head and row of [B, H, L, width]; entries of a row lie side by side."""
+    return x.stride(0), x.stride(1), x.stride(2)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes of one call, and how it is cut."""
+
+    batch: int
+    heads: int
+    d: int
+    v: int
+    terms: int
+    causal: bool
+    scale: float
+    dtype: torch.dtype
+    forced_tuning: Mapping[str, Tuning] | None = None  # this and the next for tests and for tuning
+    forced_segment: int | None = None
+
+    @property
+    def tuning(self) -> Mapping[str, Tuning]:
+        """The blocks of every kernel."""
+        if self.forced_tuning is not None:
+            return self.forced_tuning
+        if operand(self.dtype) != torch.bfloat16:
+            return WIDE_TUNING
+        if self.dp > 16 or self.vp > 64:  # larger tiles would spill
+            return {name: replace(each, registers=None) for name, each in TUNING.items()}
+        return TUNING
+
+    @property
+    def df(self) -> int:
+        """D rounded up, of which features are made: zeros add features that are zero."""
+        return max(8, int(triton.next_power_of_2(self.d)))
+
+    @property
+    def dp(self) -> int:
+        """D as a tile has it: a product needs 16."""
+        return max(16, self.df)
+
+    @property
+    def vp(self) -> int:
+        """Dv rounded up."""
+        return max(16, int(triton.next_power_of_2(self.v)))
+
+    @property
+    def quadratic(self) -> int:
+        """How many features of the second order there are outside the low block."""
+        return self.df**2 // 2 if self.terms == 3 else 0
+
+    @property
+    def low(self) -> int:
+        """The size of the low block, with its zeros."""
+        return int(triton.next_power_of_2(self.df // 2 + self.df + 1))
+
+    @property
+    def features(self) -> int:
+        """F."""
+        return self.quadratic + self.low
+
+    @property
+    def precision(self) -> str:
+        """How operands are multiplied."""
+        if self.dtype == torch.bfloat16 and INTERPRETED:
+            return "emulated"
+        return "tf32x3" if self.dtype == torch.float32 else "tf32"
+
+    @property
+    def segment(self) -> int:
+        """T."""
+        if self.forced_segment is not None:
+            return self.forced_segment
+        room = max(1.0, EXTRA * 2 * (self.d + self.v) * self.dtype.itemsize - 4)
+        state = self.features * (self.v * operand(self.dtype).itemsize + 4)
+        tiles = max(each.rows for name, each in self.tuning.items() if name not in ("states", "scan"))
+        return max(LEAST, tiles, int(triton.next_power_of_2(int(state / room) + 1)))
+
+    def sizes(self) -> dict[str, object]:
+        """The constants that every kernel takes."""
+        return {
+            "D": self.d,
+            "V": self.v,
+            "DF": self.df,
+            "DP": self.dp,
+            "VP": self.vp,
+            "WL": self.low,
+            "F": self.features,
+            "TERMS": self.terms,
+            "TYPE": tl.bfloat16 if self.dtype == torch.bfloat16 and not INTERPRETED else tl.float32,
+            "PRECISION": self.precision,
+        }
+
+    def slots(self, length: int) -> int:
+        """How many states are kept: causal, the last segment's (the first one's, backward) is nobody's past."""
+        return -(-length // self.segment) - (1 if self.causal else 0)

@@ -1,0 +1,224 @@
+"""Convolutions of many networks on tensor cores, 1d and 2d, any groups: experimental, see `ENABLED`.
+
+As `stacked_conv`, with other kernels (`kernels.conv_products`, `kernels.conv_depthwise`): implicit matrix products in
+float32, TF32 or bfloat16 with sums in float32. Results have their channels last, and so has what is computed from
+them. Elsewhere than on a GPU the ops are loops over the runs: their specification. A 1d convolution is a 2d one of
+height 1.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn import grad as conv_grad
+
+from tiebreak.cost.formulas import conv_size
+from tiebreak.layers.batchnorm import BatchNorm
+
+# Not chosen by itself until it has been measured on a GPU: TIEBREAK_TENSOR_CORE_CONV=1 turns it on.
+ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV") == "1"
+Ints = list[int]
+
+
+@torch.library.custom_op("tiebreak::product_conv", mutates_args=())
+def product_conv(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The convolutions of n runs: x [n, B, C, H, W], weight [n, O, C / groups, P, Q], bias [n, O]."""
+    biases = [None] * len(x) if bias is None else list(bias)
+    each = [F.conv2d(*run, stride, padding, dilation, groups) for run in zip(x, weight, biases, strict=True)]
+    return _last(torch.stack(each))
+
+
+@torch.library.custom_op("tiebreak::product_conv_input", mutates_args=())
+def product_conv_input(
+    dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The gradient with respect to x, whose images have this size."""
+    shape = (dy.shape[1], weight.shape[2] * groups, *size)
+    each = zip(weight, dy, strict=True)
+    found = [conv_grad.conv2d_input(shape, *run, stride, padding, dilation, groups) for run in each]  # type: ignore[no-untyped-call]
+    return _last(torch.stack(found))
+
+
+@torch.library.custom_op("tiebreak::product_conv_weight", mutates_args=())
+def product_conv_weight(
+    dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """The gradient with respect to weight (filters of this size), in float32 at least."""
+    shape, kept = (dy.shape[2], x.shape[2] // groups, *kernel), torch.promote_types(dy.dtype, torch.float32)
+    each = zip(x.to(kept), dy.to(kept), strict=True)
+    found = [
+        conv_grad.conv2d_weight(images, shape, above, stride, padding, dilation, groups)  # type: ignore[no-untyped-call]
+        for images, above in each
+    ]
+    return torch.stack(found)
+
+
+def _last(values: Tensor) -> Tensor:
+    """The same with its channels last in memory."""
+    return _empty(values, values.shape[2], list(values.shape[-2:])).copy_(values)
+
+
+def _empty(like: Tensor, channels: int, sizes: Ints) -> Tensor:
+    return like.new_empty(*like.shape[:2], *sizes, channels).permute(0, 1, 4, 2, 3)
+
+
+def _sizes(x: Tensor, weight: Tensor, stride: Ints, padding: Ints, dilation: Ints) -> Ints:
+    each = zip(x.shape[-2:], weight.shape[-2:], stride, padding, dilation, strict=True)
+    return [conv_size(size, side, stride=step, padding=pad, dilation=gap) for size, side, step, pad, gap in each]
+
+
+@product_conv.register_fake
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    return _empty(x, weight.shape[1], _sizes(x, weight, stride, padding, dilation))
+
+
+@product_conv_input.register_fake
+def _(dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+    return _empty(dy, weight.shape[2] * groups, size)
+
+
+@product_conv_weight.register_fake
+def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+    kept = torch.promote_types(dy.dtype, torch.float32)
+    return dy.new_empty(dy.shape[0], dy.shape[2], x.shape[2] // groups, *kernel, dtype=kept)
+
+
+@product_conv.register_kernel("cuda")
+def _(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    from tiebreak.layers.kernels import conv_depthwise, conv_products
+
+    sizes, how = _sizes(x, weight, stride, padding, dilation), (stride, padding, dilation)
+    if weight.shape[2] == 1 and groups > 1:
+        return conv_depthwise.forward(x, weight, bias, sizes, how)
+    return conv_products.forward(x, weight, bias, sizes, how, groups)
+
+
+@product_conv_input.register_kernel("cuda")
+def _(dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+    from tiebreak.layers.kernels import conv_depthwise, conv_products
+
+    how = (stride, padding, dilation)
+    if weight.shape[2] == 1 and groups > 1:
+        return conv_depthwise.input_gradient(dy, weight, size, how, groups)
+    return conv_products.input_gradient(dy, weight, size, how, groups)
+
+
+@product_conv_weight.register_kernel("cuda")
+def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
+    from tiebreak.layers.kernels import conv_depthwise, conv_products
+
+    how = (stride, padding, dilation)
+    if x.shape[2] == groups > 1:
+        return conv_depthwise.weight_gradient(dy, x, kernel, how).sum(dim=1)
+    return conv_products.weight_gradient(dy, x, kernel, how, groups).sum(dim=1)
+
+
+def _front(info: Any, tensor: Tensor | None, axis: int | None) -> Tensor | None:
+    """The run axis first; what all runs share is repeated without a copy."""
+    if tensor is None:
+        return None
+    return tensor.expand(info.batch_size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+
+
+class _Convolve(torch.autograd.Function):
+    """`product_conv` of one run, and under vmap of all of them."""
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Tensor:
+        own = None if bias is None else bias[None]
+        return torch.ops.tiebreak.product_conv(x[None], weight[None], own, *how)[0]  # type: ignore[no-any-return]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        x, weight, bias, *ctx.how = inputs
+        ctx.save_for_backward(x, weight)
+        ctx.biased = bias is not None
+
+    @staticmethod
+    def backward(ctx: Any, dy: Tensor) -> Any:
+        x, weight = ctx.saved_tensors
+        dx = _Gradient.apply("input", dy, weight, list(x.shape[-2:]), *ctx.how) if ctx.needs_input_grad[0] else None  # type: ignore[no-untyped-call]
+        dw = _Gradient.apply("weight", dy, x, list(weight.shape[-2:]), *ctx.how)  # type: ignore[no-untyped-call]
+        kept = torch.promote_types(dy.dtype, torch.float32)
+        db = dy.sum(dim=(0, 2, 3), dtype=kept).to(weight.dtype) if ctx.biased else None
+        return dx, dw.to(weight.dtype), db, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Any:
+        tensors = [_front(info, *each) for each in zip((x, weight, bias), axes[:3], strict=True)]
+        return torch.ops.tiebreak.product_conv(*tensors, *how), 0
+
+
+class _Gradient(torch.autograd.Function):
+    """The gradient with respect to the input or the weight."""
+
+    @staticmethod
+    def forward(kind: str, dy: Tensor, other: Tensor, *how: Any) -> Tensor:
+        op = getattr(torch.ops.tiebreak, f"product_conv_{kind}")
+        return op(dy[None], other[None], *how)[0]  # type: ignore[no-any-return]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass  # asking for a second derivative raises
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, kind: str, dy: Tensor, other: Tensor, *how: Any) -> Any:
+        tensors = [_front(info, *each) for each in zip((dy, other), axes[1:3], strict=True)]
+        return getattr(torch.ops.tiebreak, f"product_conv_{kind}")(*tensors, *how), 0
+
+
+def convolve(
+    x: Tensor, weight: Tensor, bias: Tensor | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Tensor:
+    """A convolution of one run, 1d or 2d; under autocast in its type, as F.conv2d."""
+    if torch.is_autocast_enabled(x.device.type):
+        kept = torch.get_autocast_dtype(x.device.type)
+        x, weight, bias = x.to(kept), weight.to(kept), None if bias is None else bias.to(kept)
+    if x.ndim == 4:
+        return _Convolve.apply(x, weight, bias, stride, padding, dilation, groups)  # type: ignore[no-any-return, no-untyped-call]
+    flat = (x.unsqueeze(-2), weight.unsqueeze(-2), bias, [1, *stride], [0, *padding], [1, *dilation], groups)
+    return _Convolve.apply(*flat).squeeze(-2)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class _Product(nn.modules.conv._ConvNd):
+    """What the two layers share: torch's layer with another form."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The convolution of x."""
+        padding = [int(side) for side in self.padding]
+        how = (list(self.stride), padding, list(self.dilation), self.groups)
+        return convolve(x, self.weight, self.bias, *how)
+
+
+class ProductConv1d(_Product, nn.Conv1d):
+    """An `nn.Conv1d` for many runs: same parameters, same numbers up to rounding."""
+
+
+class ProductConv2d(_Product, nn.Conv2d):
+    """An `nn.Conv2d` for many runs."""
+
+
+FORMS: dict[type[nn.Module], type[nn.Module]] = {nn.Conv1d: ProductConv1d, nn.Conv2d: ProductConv2d}
+
+
+def use_products(network: nn.Module) -> None:
+    """Give every `nn.Conv1d` and `nn.Conv2d` this form, and batch normalisation its statistics in one pass.
+
+    Paddings other than zeros, or by name, stay as they are.
+    """
+    for layer in network.modules():
+        form = FORMS.get(type(layer))
+        if form is not None and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
+            layer.__class__ = form
+        elif isinstance(layer, BatchNorm):
+            layer.one_pass = True

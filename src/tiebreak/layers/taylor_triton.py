@@ -1,0 +1,186 @@
+"""Taylor attention on a GPU as ops of our own: `form="triton"` of `taylor.attend`. Experimental: not yet measured.
+
+The ops run the kernels of `kernels.taylor_*`; `kernels.taylor_plan` says how the work is cut and what it should cost.
+Under vmap the runs fold into the batch. The gradient keeps q, k, v, the result and one number per query.
+
+Unlike the other forms this one does not look at how long q and k are, since that would wait for the device: with u half
+the spacing of the operands at 1 (2^-9 for bfloat16, 2^-12 for float16, 2^-24 for float32), a result that depends on
+keys of other segments is off by up to 2 u p(|s| |q| |k|) of a value (`taylor_rounding`), mostly a tenth of it. It
+stays finite, as the normaliser never falls below half the number of keys.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.taylor_forms import tables
+
+AUTO = False  # whether `form="auto"` takes this form on a GPU: set it when benchmarks/taylor_gpu.py says that it pays
+WIDEST, WIDEST_VALUES = 64, 128
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+_known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
+
+
+def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
+    """Why the kernels cannot compute this, if they cannot."""
+    if find_spec("triton") is None:
+        return "triton is not installed"
+    if q.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
+        return f"the tensors are on {q.device.type}, not on a CUDA device"
+    if terms not in (2, 3):
+        return f"its kernels have two or three terms, not {terms}"
+    if q.shape[-1] > WIDEST or v.shape[-1] > WIDEST_VALUES:
+        return f"its kernels take D up to {WIDEST} and values up to {WIDEST_VALUES}, not {q.shape[-1]}, {v.shape[-1]}"
+    return None if q.dtype in TYPES else f"its kernels do not compute in {q.dtype}"
+
+
+def attend_triton(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, terms: int, causal: bool, scale: float
+) -> Tensor:
+    """What `taylor.attend` computes, whose arguments these are; they have been checked."""
+    if (why := refusal(q, v, terms)) is not None:
+        raise TiebreakError(f'form="triton" cannot be used here: {why}; use form="auto"')
+    lead = q.shape[:-2]
+    heads = lead[-1] if lead else 1
+    rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
+    may = None if mask is None else mask.expand(*lead, k.shape[-2]).reshape(-1, heads, k.shape[-2])
+    how = [float(terms), float(causal), scale]
+    # A registered gradient does not go through functorch, and torch.compile does not trace a rule for vmap.
+    if torch._C._are_functorch_transforms_active():
+        out = _Attend.apply(*rows, may, how)[0]  # type: ignore[no-untyped-call]
+    else:
+        out = taylor_attend(*rows, may, how)[0]
+    return out.view(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
+
+
+@torch.library.custom_op("tiebreak::taylor_attend", mutates_args=())
+def taylor_attend(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: list[float]) -> tuple[Tensor, Tensor]:
+    """The result [B, H, Lq, Dv], and what its gradient needs [B, H, Lq], of [B, H, L, width].
+
+    `how` is the number of terms, whether it is causal, and the scale.
+    """
+    from tiebreak.layers.kernels.taylor_forward import forward
+
+    return forward(_plan(q, v, how), _in_rows(q), _in_rows(k), _in_rows(v), may)
+
+
+@torch.library.custom_op("tiebreak::taylor_gradients", mutates_args=())
+def taylor_gradients(
+    q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, out: Tensor, inverse: Tensor, above: Tensor, how: list[float]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gradients of q, k and v; `above` is that of the result."""
+    from tiebreak.layers.kernels.taylor_backward import backward
+
+    q, k, v, above = (_in_rows(each) for each in (q, k, v, above))
+    return backward(_plan(q, v, how), q, k, v, may, (out.contiguous(), inverse.contiguous()), above)
+
+
+@torch.library.custom_op("tiebreak::taylor_decode", mutates_args=("state",))
+def taylor_decode(state: Tensor, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, scale: float) -> Tensor:
+    """The result [heads, Dv] of one token, whose key and value are added to the state [heads, M, Dv + 1]."""
+    from tiebreak.layers.kernels.taylor_decode import decode
+
+    token = (q.contiguous(), k.contiguous(), v.contiguous())
+    return decode(state, token, None if may is None else may.contiguous(), scale, indices(q.shape[1], q.device))
+
+
+@taylor_attend.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: list[float]) -> Any:
+    return q.new_empty(*q.shape[:3], v.shape[3]), q.new_empty(q.shape[:3], dtype=torch.float32)
+
+
+@taylor_gradients.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, *others: Any) -> Any:
+    return tuple(each.new_empty(each.shape) for each in (q, k, v))
+
+
+@taylor_decode.register_fake
+def _(state: Tensor, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, scale: float) -> Tensor:
+    return v.new_empty(v.shape)
+
+
+def _plan(q: Tensor, v: Tensor, how: list[float]) -> Any:
+    from tiebreak.layers.kernels.taylor_plan import Plan
+
+    return Plan(q.shape[0], q.shape[1], q.shape[3], v.shape[3], int(how[0]), bool(how[1]), how[2], q.dtype)
+
+
+def _in_rows(x: Tensor) -> Tensor:
+    return x if x.stride(-1) == 1 else x.contiguous()
+
+
+def indices(d: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    """First index, second index and weight of every monomial of three terms, in the order of a state's rows."""
+    if (d, device) not in _known:
+        table = tables(d, 3, device)
+        none, each = torch.zeros(d + 1, dtype=torch.int32, device=device), torch.arange(d, device=device)
+        first = torch.cat([none[:1], each.int(), table.first[0].int()])
+        rest = torch.cat([none, table.rest[0].int()])
+        _known[d, device] = first, rest, table.weight.flatten().float()
+    return _known[d, device]
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    *tensors, ctx.how = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(*tensors, *output)
+
+
+def _backward(ctx: Any, above: Tensor, _: Tensor) -> Any:
+    found = taylor_gradients(*ctx.saved_tensors, above, ctx.how)
+    return *found, None, None
+
+
+taylor_attend.register_autograd(_backward, setup_context=_keep)
+
+
+class _Attend(torch.autograd.Function):
+    """`taylor_attend` of one run, and under vmap of all of them."""
+
+    @staticmethod
+    def forward(*given: Any) -> Any:
+        return torch.ops.tiebreak.taylor_attend(*given)
+
+    setup_context = staticmethod(_keep)
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor, _: Tensor) -> Any:
+        found = _Gradients.apply(*ctx.saved_tensors, above, ctx.how)  # type: ignore[no-untyped-call]
+        return *found, None, None
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *given: Any) -> Any:
+        return _folded(torch.ops.tiebreak.taylor_attend, info.batch_size, axes, given)
+
+
+class _Gradients(torch.autograd.Function):
+    @staticmethod
+    def forward(*given: Any) -> Any:
+        return torch.ops.tiebreak.taylor_gradients(*given)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass  # asking for a second derivative raises
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *given: Any) -> Any:
+        return _folded(torch.ops.tiebreak.taylor_gradients, info.batch_size, axes, given)
+
+
+def _folded(op: Any, runs: int, axes: Any, given: Any) -> Any:
+    """Call an op with the axis of runs folded into the batch; what all runs share is repeated without a copy."""
+    folded = []
+    for each, axis in zip(given, axes, strict=True):
+        if isinstance(each, Tensor):
+            front = each.expand(runs, *each.shape) if axis is None else each.movedim(axis, 0)
+            folded.append(front.flatten(0, 1))
+        else:
+            folded.append(each)
+    found = tuple(each.unflatten(0, (runs, -1)) for each in op(*folded))
+    return found, (0,) * len(found)

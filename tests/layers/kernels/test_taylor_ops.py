@@ -1,0 +1,69 @@
+"""`form="triton"` as users call it: with autograd, under vmap, compiled, under autocast."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from support.triton_kernels import in_interpreter
+from tiebreak.layers.heads import MultiHead
+from tiebreak.layers.taylor import attend
+
+
+def make(device: str) -> tuple[list[Tensor], Tensor]:
+    draws = torch.Generator().manual_seed(0)
+    found = [torch.randn(3, 2, 2, 40, width, generator=draws).to(device) for width in (8, 8, 16)]
+    return found, (torch.rand(2, 1, 40, generator=draws) > 0.3).to(device)
+
+
+def loss(q: Tensor, k: Tensor, v: Tensor, may: Tensor, *, form: str) -> Tensor:
+    return attend(q, k, v, causal=True, mask=may, form=form).sin().sum()
+
+
+def same(found: tuple[Tensor, ...], wanted: tuple[Tensor, ...]) -> None:
+    assert all(torch.allclose(*each, atol=1e-5) for each in zip(found, wanted, strict=True))
+
+
+def check_transforms(device: str) -> None:
+    given, may = make(device)
+    alone = [each[0].clone().requires_grad_() for each in given]
+    wanted = torch.autograd.grad(loss(alone[0], alone[1], alone[2], may, form="naive"), alone)
+    same(torch.autograd.grad(loss(alone[0], alone[1], alone[2], may, form="triton"), alone), wanted)
+    whole = torch.compile(partial(loss, form="triton"), fullgraph=True, backend="aot_eager")
+    same(torch.autograd.grad(whole(*alone, may), alone), wanted)
+    runs = [vmap(grad(partial(loss, form=form), argnums=(0, 1, 2)), (0, 1, None, None)) for form in ("triton", "naive")]
+    turned = given[0], given[1].transpose(0, 1), given[2][0], may
+    same(runs[0](*turned), runs[1](*turned))
+
+
+@pytest.mark.kernels
+@in_interpreter
+def test_gradients_alone_compiled_and_under_vmap() -> None:
+    check_transforms("cpu")
+
+
+@pytest.mark.kernels
+@in_interpreter
+def test_the_op_keeps_the_rules_of_ops() -> None:
+    given, may = make("cpu")
+    arguments = (*(each[0].requires_grad_() for each in given), may.expand(2, 2, 40), [3.0, 1.0, 0.3])
+    torch.library.opcheck(torch.ops.tiebreak.taylor_attend.default, arguments)
+
+
+@pytest.mark.gpu
+def test_transforms_and_mixed_precision_on_a_gpu() -> None:
+    check_transforms("cuda")
+    layer = MultiHead(32, 2, kind="taylor").cuda()
+    x = torch.randn(2, 50, 32, device="cuda")
+    with torch.autocast("cuda", torch.bfloat16):
+        q, (k, v) = layer._split(layer.query(x)), layer.project_memory(x)
+        out = attend(q, k, v, causal=True, form="triton")
+        wanted = attend(q, k, v, causal=True, form="naive")
+    assert out.dtype == torch.bfloat16
+    assert float((out - wanted).norm() / wanted.norm()) < 1e-2
+    out.float().sum().backward()  # type: ignore[no-untyped-call]
+    assert layer.key.weight.grad is not None

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tiebreak.errors import TiebreakError
+from tiebreak.layers import taylor, taylor_triton
+
+
+def test_it_is_refused_in_one_line_where_it_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.randn(1, 4, 8)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    with pytest.raises(TiebreakError, match=r'form="triton".*(CUDA|installed).*form="auto"'):
+        taylor.attend(x, x, x, form="triton")
+    monkeypatch.setattr(taylor_triton, "find_spec", lambda _: object())
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    for given, terms, why in ((x, 4, "terms"), (torch.randn(1, 4, 65), 3, "65"), (x.double(), 3, "float64")):
+        assert why in str(taylor_triton.refusal(given, given, terms))
+    assert taylor_triton.refusal(x, x, 3) is None
+
+
+def test_its_shapes_are_known_without_running() -> None:
+    q, v = (torch.randn(2, 3, 5, width, device="meta") for width in (8, 4))
+    out, inverse = taylor_triton.taylor_attend(q, q, v, None, [3.0, 1.0, 1.0])
+    assert (out.shape, inverse.shape) == ((2, 3, 5, 4), (2, 3, 5))
