@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
-from tiebreak.drive.jobs import check_precision
-from tiebreak.drive.machine import reached
+from tiebreak.drive.machine import check_precision, reached
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, Machine, open_driver

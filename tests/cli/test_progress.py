@@ -6,8 +6,9 @@ import re
 import pytest
 from rich.console import Console
 
-from tiebreak.cli.progress import ProgressListener
+from tiebreak.cli.progress import MANY_RUNS, REFRESH_SECONDS, ProgressListener
 from tiebreak.drive.messages import Abort, EpochDone, Note, PendingRun, Progress, RunEnded, TrainingStarted
+from tiebreak.report.terminal.training_display import TrainingProgress
 from tiebreak.results.record import EpochRecord, RunRecord, Status, Strategy
 
 
@@ -239,3 +240,17 @@ def test_in_a_terminal_a_bar_counts_the_epochs() -> None:
         watch.on_message(epoch(1, "a"))
         watch.on_message(epoch(2, "a"))
     assert "2 of 2 epochs" in screen.file.getvalue()
+
+
+def test_the_state_of_many_runs_is_not_summed_up_for_every_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, shown = [0.0], list[float]()
+    monkeypatch.setattr(TrainingProgress, "show", lambda self, state: shown.append(state.epochs))
+    runs = {f"{number}": 2 for number in range(MANY_RUNS + 1)}
+    with ProgressListener(Screen().console, clock=lambda: now[0]) as watch:
+        watch.on_message(begun(runs))
+        for number in range(50):
+            watch.on_message(epoch(1, f"{number}"))
+        now[0] += REFRESH_SECONDS
+        watch.on_message(epoch(1, "50"))
+        watch.on_message(epoch(1, "51"))
+    assert shown == [1, 51, 52]  # the first, the next that is due, the last

@@ -5,7 +5,7 @@ import queue
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,10 @@ def _data(tmp_path: Path) -> Iterator[Path]:
         yield write_data(tmp_path / "data")
 
 
+def received(batches: Iterable[list[Message]]) -> list[Message]:
+    return [message for batch in batches for message in batch]
+
+
 def losses(messages: list[Message]) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {}
     for message in messages:
@@ -36,7 +40,7 @@ def test_a_design_that_raises_does_not_stop_the_others(tmp_path: Path, data: Pat
     bad = good[0].model_copy(update={"build": {"width": 3}})
     jobs = [make_job(run, tmp_path, data) for run in (bad, *good)]
     with Pool(2) as pool:
-        messages = list(pool.run(jobs))
+        messages = received(pool.run(jobs))
     ends = {item.record.identity: item.record for item in messages if isinstance(item, RunEnded)}
     assert {ends[run.identity].status for run in good} == {"done"}
     assert ends[bad.identity].status == "failed"
@@ -89,7 +93,7 @@ def killing_job(folder: Path, data: Path, kill: str) -> Job:
 def test_a_job_whose_worker_is_killed_once_continues_from_its_checkpoint(tmp_path: Path, data: Path) -> None:
     job = killing_job(tmp_path, data, "once")
     with Pool(1) as pool:
-        messages = list(pool.run([job]))
+        messages = received(pool.run([job]))
     assert not worker_processes()
     (note,) = [message for message in messages if isinstance(message, Note)]
     assert "signal 9" in note.text
@@ -106,7 +110,7 @@ def test_a_job_whose_workers_are_always_killed_fails_and_the_others_go_on(tmp_pa
     job = killing_job(tmp_path, data, "always")
     good = make_job(one_run(data, epochs=1), tmp_path / "out", data)
     with Pool(1) as pool:
-        messages = list(pool.run([job, good]))
+        messages = received(pool.run([job, good]))
         assert len(worker_processes()) == 1
     assert len([message for message in messages if isinstance(message, Note)]) == 2
     first, second, last = [message.record for message in messages if isinstance(message, RunEnded)]
@@ -121,9 +125,9 @@ def test_workers_stay_for_the_next_jobs_and_are_gone_when_nobody_wants_their_mes
 ) -> None:
     jobs = [make_job(one_run(data, epochs=1).model_copy(update={"seed": seed}), tmp_path, data) for seed in range(4)]
     with Pool(2) as pool:
-        first = losses(list(pool.run(jobs[:2], at_most=1)))
+        first = losses(received(pool.run(jobs[:2], at_most=1)))
         (alone,) = worker_processes()  # one at a time needs one process
-        second = losses(list(pool.run(jobs[2:])))
+        second = losses(received(pool.run(jobs[2:])))
         assert alone in worker_processes()
         assert len(worker_processes()) == 2
         assert len(first) == len(second) == 2
@@ -131,7 +135,7 @@ def test_workers_stay_for_the_next_jobs_and_are_gone_when_nobody_wants_their_mes
         next(messages)
         messages.close()
         assert len(worker_processes()) == 1  # the idle one
-        (short,) = losses(list(pool.run(jobs[:1]))).values()
+        (short,) = losses(received(pool.run(jobs[:1]))).values()
         assert len(short) == 1  # nothing of the job that was left reaches the next
     assert not worker_processes()
 
@@ -141,9 +145,9 @@ def test_a_worker_that_died_idle_is_replaced_and_an_error_stops_idle_workers_too
 
     def interrupted() -> None:
         with Pool(1) as pool:
-            list(pool.run([job]))
+            received(pool.run([job]))
             os.kill(worker_processes()[0], signal.SIGKILL)
-            assert len(losses(list(pool.run([job])))) == 1
+            assert len(losses(received(pool.run([job])))) == 1
             assert len(worker_processes()) == 1
             raise KeyboardInterrupt
 
@@ -153,7 +157,7 @@ def test_a_worker_that_died_idle_is_replaced_and_an_error_stops_idle_workers_too
 
 
 def test_half_a_message_of_a_dying_worker_is_no_message() -> None:
-    lines: Lines = queue.SimpleQueue()
+    lines: Lines = queue.Queue()
     script = "print('whole'); print('ha', end='', flush=True); import os; os._exit(1)"
     worker = subprocess.Popen([sys.executable, "-uc", script], stdout=subprocess.PIPE, text=True)
     _read(worker, lines)
@@ -163,5 +167,5 @@ def test_half_a_message_of_a_dying_worker_is_no_message() -> None:
 
 def test_no_jobs_need_no_workers() -> None:
     with Pool(4) as pool:
-        assert list(pool.run([])) == []
+        assert received(pool.run([])) == []
         assert not worker_processes()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any, get_args
 
 import numpy as np
@@ -153,7 +154,7 @@ def written(value: Any) -> Any:
     if dataclasses.is_dataclass(value):
         fields = {field.name: written(getattr(value, field.name)) for field in dataclasses.fields(value)}
         return {"type": type(value).__name__, **fields}
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {key: written(item) for key, item in value.items()}
     if isinstance(value, tuple):
         return tuple(written(item) for item in value)

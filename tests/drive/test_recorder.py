@@ -100,6 +100,25 @@ def test_records_of_one_epoch_are_all_there_or_not_at_all(tmp_path: Path, data: 
     assert store.checkpoints() == []
 
 
+def test_messages_that_arrive_together_are_one_transaction_and_those_before_a_stop_are_stored(
+    tmp_path: Path, data: Path, store: Store
+) -> None:
+    run = one_run(data)
+    statements: list[str] = []
+    store._connection.set_trace_callback(statements.append)
+    with pytest.raises(TiebreakError, match="no room"):
+        record(
+            store, tmp_path, *(epoch_done(run, epoch) for epoch in (1, 2)), Abort(text="no room"), epoch_done(run, 3)
+        )
+    store._connection.set_trace_callback(None)
+    assert sum(line.startswith("COMMIT") for line in statements) == 1
+    assert list(store.records().epochs[run.trajectory]) == [1, 2]
+    broken = dataclasses.replace(state(run, 4), epoch=[])  # type: ignore[arg-type]
+    with pytest.raises(TiebreakError):
+        record(store, tmp_path, epoch_done(run, 3), EpochDone(records=(), checkpoints=(broken,)))
+    assert list(store.records().epochs[run.trajectory]) == [1, 2]
+
+
 def together(runs: list[Run], epoch: int, *, saved: bool = True) -> EpochDone:
     """An epoch of runs that are trained as one."""
     done = [epoch_done(run, epoch) for run in runs]

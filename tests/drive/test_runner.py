@@ -20,7 +20,8 @@ from support.small_study import (
     worker_processes,
     write_data,
 )
-from tiebreak.drive.jobs import StrategyOption, check_precision
+from tiebreak.drive.jobs import StrategyOption
+from tiebreak.drive.machine import check_precision
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
 from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver

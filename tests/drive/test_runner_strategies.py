@@ -64,7 +64,7 @@ class Workers:
     ) -> None:
         return
 
-    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Iterator[Message]:
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Iterator[list[Message]]:
         for job in jobs:
             self.jobs.append(job)
             self.at_most.append(at_most)
@@ -73,15 +73,13 @@ class Workers:
             assert len(job.checkpoints) == len(runs)
             answer = self.answer(runs[0]) if job.work == "measure" else {}
             if job.work == "time":
-                yield StepsTimed(times=tuple(times_of(run, job) for run in runs))
+                yield [StepsTimed(times=tuple(times_of(run, job) for run in runs))]
             elif job.work == "train" or "failed" in answer:
-                for run in runs:
-                    yield ended(run, answer.get("failed", ""))
+                yield [ended(run, answer.get("failed", "")) for run in runs]
             else:
                 base = {"threads": 1, "runs": len(runs), "loop_ms": 1.0, "fits": 100}
-                yield StrategyMeasured(
-                    choice=Choice(cohort=runs[0].cohort, device=job.device_label, **{**base, **answer})
-                )
+                choice = Choice(cohort=runs[0].cohort, device=job.device_label, **{**base, **answer})
+                yield [StrategyMeasured(choice=choice)]
 
     def trained(self) -> list[tuple[str, list[tuple[str, int]]]]:
         """The training jobs: strategy, and the runs."""

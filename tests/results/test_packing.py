@@ -37,7 +37,9 @@ def test_arrays_come_back_as_text(arrays: dict[str, Any]) -> None:
     text = adapter.dump_python(arrays)
     assert isinstance(text, str)
     assert text.isascii()
-    assert bits(adapter.validate_python(text)) == bits(arrays)
+    found = adapter.validate_python(text)
+    assert bits(found) == bits(arrays)
+    assert adapter.dump_python(found) == text  # stored and sent on as they came
 
 
 def test_no_pickle_is_loaded() -> None:

@@ -107,15 +107,14 @@ def network_of(run: Run, data_dir: Path, dtype: torch.dtype = torch.float64) -> 
 class PoolHere(Pool):
     """Does the jobs in this process, one after the other, with the real worker: starting a process takes seconds."""
 
-    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[list[Message], None, None]:
         from tiebreak.drive.worker import do_job
 
         for job in jobs:
             out = io.StringIO()
             with one_thread():
                 do_job(job, out)
-            for line in out.getvalue().splitlines():
-                yield decode(line)
+            yield [decode(line) for line in out.getvalue().splitlines()]
 
 
 @contextmanager

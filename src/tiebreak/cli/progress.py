@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,9 @@ from tiebreak.report.terminal.training_display import CohortState, TrainingProgr
 from tiebreak.results.record import RunRecord
 from tiebreak.system import in_notebook
 from tiebreak.text import number_of
+
+MANY_RUNS = 100  # then the state, a sum over all runs, is made at most every REFRESH_SECONDS
+REFRESH_SECONDS = 0.2
 
 
 class Display(Protocol):
@@ -51,8 +56,14 @@ def progress_listener(folder: Path, **options: Any) -> ProgressListener:
 class ProgressListener:
     """A listener for `api.run`. Shows nothing when there is nothing to train."""
 
-    def __init__(self, console: Console, display: Callable[[], Display] | None = None) -> None:
+    def __init__(
+        self,
+        console: Console,
+        display: Callable[[], Display] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._console, self._new_display = console, display or partial(TrainingProgress, console)
+        self._clock, self._shown, self._stale = clock, -math.inf, False  # when, and whether there is news since then
         self._display: Display | None = None
         self._progress = RunProgress()
 
@@ -68,6 +79,8 @@ class ProgressListener:
 
     def _close(self) -> None:
         if self._display is not None:
+            if self._stale:
+                self._show()
             self._display.__exit__(None, None, None)
             self._display = None
 
@@ -81,7 +94,7 @@ class ProgressListener:
         elif isinstance(message, RunEnded):
             self._end(message.record)
         elif further:
-            self._show()
+            self._show_if_due()
 
     def _start(self, started: TrainingStarted) -> None:
         if not started.runs:
@@ -93,13 +106,19 @@ class ProgressListener:
     def _end(self, record: RunRecord) -> None:
         if record.status != "done":
             self._print(f"{self._progress.runs[record.identity].label}: {record.status}: {record.reason}")
-        self._show()
+        self._show_if_due()
         if len(self._progress.ended) == len(self._progress.runs):
             self._close()
+
+    def _show_if_due(self) -> None:
+        self._stale = True
+        if len(self._progress.runs) <= MANY_RUNS or self._clock() - self._shown >= REFRESH_SECONDS:
+            self._show()
 
     def _show(self) -> None:
         if self._display is None:
             return
+        self._shown, self._stale = self._clock(), False
         progress = self._progress
         runs, ended = progress.runs, list(progress.ended.values())
         self._display.show(

@@ -21,11 +21,11 @@ def verdict(
     json: Annotated[bool, typer.Option("--json", help="Print verdict.json, for programs.")] = False,
 ) -> None:
     """Show the answer of a results folder, from the records it holds now."""
-    from tiebreak import api
+    from tiebreak.outcome import open_result
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    result = api.open_result(folder)
+    result = open_result(folder)
     if json:
         print_json(result.verdict.to_json())
     else:

@@ -82,17 +82,18 @@ class RayPool:
         room = sum(self._watch.room(self._demand).values())
         return max(1, room if self._machine.workers is None else min(room, self._machine.workers))
 
-    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
-        """The messages of all jobs in the order of their arrival; `at_most` limits the number of workers of a machine.
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[list[Message], None, None]:
+        """The messages of all jobs in the order of their arrival, those together that came together.
 
-        Closing the iterator stops the workers that have an unfinished job.
+        `at_most` limits the number of workers of a machine. Closing the iterator stops the workers that have an
+        unfinished job.
         """
         waiting = [Assignment(job) for job in reversed(jobs)]
         try:
             while waiting or self._busy():
-                yield from self._watch.look(self._jobs())
+                yield list(self._watch.look(self._jobs()))
                 self._start(len(waiting) + len(self._busy()), at_most)
-                yield from self._give(waiting, at_most)
+                yield list(self._give(waiting, at_most))
                 yield from self._receive(waiting)
         finally:
             self._stop(self._busy())
@@ -148,13 +149,16 @@ class RayPool:
             worker.reply = worker.actor.messages.remote()
             yield from (Note(text=text) for text in notes)
 
-    def _receive(self, waiting: list[Assignment]) -> Iterator[Message]:
-        """The next messages, whoever sends them."""
+    def _receive(self, waiting: list[Assignment]) -> Iterator[list[Message]]:
+        """The next messages, of every worker that has some."""
         replies = {worker.reply: worker for worker in self._workers if worker.reply is not None}
         if not replies:
             time.sleep(WAIT_SECONDS)  # no machine is left: another may join
             return
-        ready, _ = ray.wait(list(replies), timeout=WAIT_SECONDS)
+        if ray.wait(list(replies), timeout=WAIT_SECONDS)[0]:
+            ready, _ = ray.wait(list(replies), num_returns=len(replies), timeout=0)
+        else:
+            ready = []
         for reference in ready:
             worker = replies[reference]
             try:
@@ -162,30 +166,33 @@ class RayPool:
             except RayError as error:
                 if isinstance(error, ActorUnavailableError):
                     self._watch.set_away(worker.node)
-                yield from self._lost(worker, waiting, _why(error))
+                yield list(self._lost(worker, waiting, _why(error)))
                 continue
             if isinstance(answer, Hello):
                 worker.seen, worker.reply = answer.seen, None
                 if answer.problem:
-                    yield self._refuse(worker.node, answer.problem)
+                    yield [self._refuse(worker.node, answer.problem)]
             else:
                 yield from self._news(worker, answer, waiting)
 
-    def _news(self, worker: Worker, news: list[Sent], waiting: list[Assignment]) -> Iterator[Message]:
+    def _news(self, worker: Worker, news: list[Sent], waiting: list[Assignment]) -> Iterator[list[Message]]:
         """The messages of a worker, whose checkpoints are written first."""
         ended, broken = not news[-1].line, news[-1].broken
         worker.reply = None if ended else worker.actor.messages.remote()  # while this is stored, the next comes
         assignment = worker.assignment
         assert assignment is not None
+        messages = []
         for sent in news[:-1] if ended else news:
             message = decode(sent.line)
             if isinstance(message, EpochDone):
                 for record in message.checkpoints if sent.files else ():
                     write_checkpoint(self._folder, record, sent.files[record.file])
-            yield message  # the driver has stored it when it asks for the next one
+            messages.append(message)
+        yield messages  # the driver has stored them when it asks for more
+        for message in messages:
             assignment.note(message)
         if broken:
-            yield from self._lost(worker, waiting, f"cannot go on: {broken}")
+            yield list(self._lost(worker, waiting, f"cannot go on: {broken}"))
         elif ended:
             worker.assignment = None
 

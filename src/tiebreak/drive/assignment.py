@@ -13,7 +13,7 @@ from tiebreak.results.record import CheckpointRecord
 MOST_DEATHS = 3  # of workers with one job: then its runs fail
 MOST_MACHINES = 20  # lost with one job: it may be what ends them
 NOT_NEEDED = {"exhibits": "no exhibits", "time": "not timed in turns"}  # work whose failure fails no run
-KEPT = 2  # checkpoints of a run, as the recorder keeps them
+KEPT = 2  # checkpoints of a run, by the recorder too: the older one is there in case the newer one is damaged
 
 
 class Assignment:

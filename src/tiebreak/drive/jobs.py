@@ -8,23 +8,12 @@ from typing import Literal
 
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
-from tiebreak.results.record import Choice, Precision, Strategy
-from tiebreak.study.schema import Study
+from tiebreak.results.record import Choice, Strategy
 from tiebreak.text import number_of, rounded
 
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
 StrategyOption = Literal["auto", "loop", "fused"]
-
-
-def check_precision(study: Study, option: Precision) -> None:
-    """Refuse --precision bf16 for a study that states another precision, or several."""
-    stated = {study.precision_of(arm) or "float32" for arm in study.arms}
-    if option == "bf16" and stated - {"float32"} and stated != {"bfloat16"}:
-        raise TiebreakError(
-            f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
-            " --precision, or remove `precision` from the study"
-        )
 
 
 def needs_measuring(runs: int, choice: Choice | None, option: StrategyOption, device: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import subprocess
 import threading
+import time
 from collections.abc import Generator, Sequence
 from contextlib import suppress
 from types import TracebackType
@@ -14,8 +15,11 @@ from tiebreak.drive.assignment import Assignment
 from tiebreak.drive.messages import Job, Message, decode, encode_job
 from tiebreak.system import python, was_killed
 
+MOST_WAITING = 512  # lines that the driver has not taken: then the workers wait, instead of its memory growing
+DRAIN_SECONDS = 1.0  # for the readers of stopped workers to end; a process that a worker left behind may hold its pipe
+
 Worker = subprocess.Popen[str]
-Lines = queue.SimpleQueue[tuple[Worker, str]]
+Lines = queue.Queue[tuple[Worker, str]]
 
 
 class Pool:
@@ -27,7 +31,8 @@ class Pool:
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._started: list[Worker] = []
-        self._lines: Lines = queue.SimpleQueue()
+        self._lines: Lines = queue.Queue(MOST_WAITING)
+        self._readers: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
         """No process is started before there is work."""
@@ -38,15 +43,20 @@ class Pool:
     ) -> None:
         """Stop every worker, idle or not."""
         self._stop(self._started)
+        end = time.monotonic() + DRAIN_SECONDS
+        while any(reader.is_alive() for reader in self._readers) and time.monotonic() < end:
+            with suppress(queue.Empty):  # a reader may wait for room
+                self._lines.get(timeout=0.01)
 
     @property
     def slots(self) -> int:
         """How many jobs can run at a time."""
         return self._workers
 
-    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[Message, None, None]:
-        """The messages of all jobs in the order of their arrival; `at_most` limits the number of workers.
+    def run(self, jobs: Sequence[Job], at_most: int | None = None) -> Generator[list[Message], None, None]:
+        """The messages of all jobs in the order of their arrival, those together that have arrived meanwhile.
 
+        `at_most` limits the number of workers.
         A worker that dies is replaced, and its job is tried again (`Assignment`). Closing the iterator stops the
         workers that have an unfinished job.
         """
@@ -55,43 +65,60 @@ class Pool:
         for worker in [each for each in self._started if each.poll() is not None]:
             self._remove(worker)  # it died while it had no job
         while len(self._started) < needed:
-            self._started.append(_start(self._lines))
+            self._start()
         busy: dict[Worker, Assignment] = {}
         try:
             for worker in self._started[:needed]:
                 busy[worker] = _send(worker, waiting.pop())
             while busy:
-                worker, line = self._lines.get()
-                if worker not in self._started:
-                    continue  # it was stopped during an earlier job: its last messages are dropped
-                if line.strip():
-                    message = decode(line)
-                    yield message  # the driver has stored it when it asks for the next one
+                lines = self._arrived()
+                messages = [(worker, decode(line)) for worker, line in lines if line.strip()]
+                if messages:
+                    yield [message for _, message in messages]  # they are stored when the driver asks for more
+                for worker, message in messages:
                     busy[worker].note(message)
-                elif not line:
-                    yield from self._replace(worker, busy, waiting)
-                elif waiting:
-                    busy[worker] = _send(worker, waiting.pop())
-                else:
-                    del busy[worker]
+                for worker, line in lines:
+                    if not line:
+                        yield from self._replace(worker, busy, waiting)
+                    elif not line.strip() and waiting:
+                        busy[worker] = _send(worker, waiting.pop())
+                    elif not line.strip():
+                        del busy[worker]
         finally:
             self._stop([worker for worker in self._started if worker in busy])
 
+    def _arrived(self) -> list[tuple[Worker, str]]:
+        """The lines that have arrived; waits for the first. Those of workers that were stopped are dropped."""
+        lines = [self._lines.get()]
+        with suppress(queue.Empty):
+            while len(lines) < MOST_WAITING:
+                lines.append(self._lines.get_nowait())
+        return [(worker, line) for worker, line in lines if worker in self._started]
+
     def _replace(
         self, worker: Worker, busy: dict[Worker, Assignment], waiting: list[Assignment]
-    ) -> Generator[Message, None, None]:
+    ) -> Generator[list[Message], None, None]:
         """Clean up after a worker that died. If it had a job, a new worker continues with it, or with the next one."""
         code = self._remove(worker)
         if worker not in busy:
             return
         assignment = busy.pop(worker)
-        yield from assignment.note_death(_description(code))
+        yield list(assignment.note_death(_description(code)))
         if not assignment.finished:
             waiting.append(assignment)
         if waiting:
-            new = _start(self._lines)
-            self._started.append(new)
+            new = self._start()
             busy[new] = _send(new, waiting.pop())
+
+    def _start(self) -> Worker:
+        worker = subprocess.Popen(
+            python("tiebreak.drive.worker"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._started.append(worker)
+        self._readers = [reader for reader in self._readers if reader.is_alive()]
+        self._readers.append(threading.Thread(target=_read, args=(worker, self._lines), daemon=True))
+        self._readers[-1].start()
+        return worker
 
     def _remove(self, worker: Worker) -> int:
         """Forget a worker that ended by itself. Returns its exit code."""
@@ -108,12 +135,6 @@ class Pool:
                 _pipe(worker.stdin).close()
             worker.wait()
             self._started.remove(worker)
-
-
-def _start(lines: Lines) -> Worker:
-    worker = subprocess.Popen(python("tiebreak.drive.worker"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    threading.Thread(target=_read, args=(worker, lines), daemon=True).start()
-    return worker
 
 
 def _read(worker: Worker, lines: Lines) -> None:

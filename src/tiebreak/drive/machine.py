@@ -11,6 +11,7 @@ from tiebreak.drive.device import require_device
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.errors import TiebreakError
 from tiebreak.results.record import Precision, device_label
+from tiebreak.study.schema import Study
 from tiebreak.system import cores
 from tiebreak.text import printable
 
@@ -58,3 +59,13 @@ def reached(machine: Machine) -> Iterator[None]:
 
     with connected(machine.on, machine.device):
         yield
+
+
+def check_precision(study: Study, option: Precision) -> None:
+    """Refuse --precision bf16 for a study that states another precision, or several."""
+    stated = {study.precision_of(arm) or "float32" for arm in study.arms}
+    if option == "bf16" and stated - {"float32"} and stated != {"bfloat16"}:
+        raise TiebreakError(
+            f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
+            " --precision, or remove `precision` from the study"
+        )

@@ -1,10 +1,11 @@
-"""Stores what workers report, one transaction a message, and deletes checkpoints that are no longer needed."""
+"""Stores what workers report, together what arrives together, and deletes checkpoints that are no longer needed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from tiebreak.drive.assignment import KEPT
 from tiebreak.drive.messages import Abort, EpochDone, ExhibitsMade, Message, RunEnded, StepsTimed, StrategyMeasured
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Run
@@ -13,37 +14,52 @@ from tiebreak.results.record import CheckpointRecord
 from tiebreak.results.store import Store
 from tiebreak.text import number_of
 
+STORED = (EpochDone, RunEnded, ExhibitsMade, StrategyMeasured, StepsTimed)
 
-def record(store: Store, folder: Path, message: Message) -> None:
-    """Store what a message carries in one transaction; then delete the checkpoints that it made superfluous."""
-    if isinstance(message, Abort):
+
+def record(store: Store, folder: Path, *messages: Message) -> None:
+    """Store what messages carry in one transaction; then delete the checkpoints that they made superfluous.
+
+    An `Abort` raises, once those before it are stored.
+    """
+    abort = next((number for number, message in enumerate(messages) if isinstance(message, Abort)), len(messages))
+    stored = [message for message in messages[:abort] if isinstance(message, STORED)]
+    if stored:
+        with store.transaction():
+            superfluous = [state for message in stored for state in _store(store, message)]
+        for state in (each for each in superfluous if not each.pruned):
+            checkpoint_path(folder, state).unlink(missing_ok=True)
+    for message in messages[abort:]:
+        assert isinstance(message, Abort)
         store.check_identity()  # a worker whose folder vanished stops too: say what is lost
         raise TiebreakError(message.text)
+
+
+def _store(store: Store, message: Message) -> list[CheckpointRecord]:
+    """Store what a message carries, in the current transaction. Returns the checkpoints whose rows it removed."""
     superfluous: list[CheckpointRecord] = []
-    with store.transaction():
-        if isinstance(message, EpochDone):
-            for epoch in message.records:
-                store.add_epoch(epoch)
-            for checkpoint in message.checkpoints:
-                store.add_checkpoint(checkpoint)
-            superfluous = _older(store, message.checkpoints)
-        elif isinstance(message, RunEnded):
-            store.add_run(message.record)
-            store.replace_epochs(message.epochs)
-            for final in message.finals:
-                store.add_final(final)
-            if message.record.status != "failed":  # a failed run is tried again, from its last checkpoint
-                kept = store.checkpoints([message.record.identity])
-                superfluous = [state for state in kept if state.epoch < message.record.epoch]
-        elif isinstance(message, ExhibitsMade):
-            for exhibit in message.exhibits:
-                store.add_exhibit(exhibit)
-        elif isinstance(message, StrategyMeasured | StepsTimed):
-            _add_measured(store, message)
-        for state in superfluous:
-            store.drop_checkpoint(state)
-    for state in (each for each in superfluous if not each.pruned):
-        checkpoint_path(folder, state).unlink(missing_ok=True)
+    if isinstance(message, EpochDone):
+        for epoch in message.records:
+            store.add_epoch(epoch)
+        for checkpoint in message.checkpoints:
+            store.add_checkpoint(checkpoint)
+        superfluous = store.superfluous_checkpoints(message.checkpoints, KEPT)
+    elif isinstance(message, RunEnded):
+        store.add_run(message.record)
+        store.replace_epochs(message.epochs)
+        for final in message.finals:
+            store.add_final(final)
+        if message.record.status != "failed":  # a failed run is tried again, from its last checkpoint
+            kept = store.checkpoints([message.record.identity])
+            superfluous = [state for state in kept if state.epoch < message.record.epoch]
+    elif isinstance(message, ExhibitsMade):
+        for exhibit in message.exhibits:
+            store.add_exhibit(exhibit)
+    elif isinstance(message, StrategyMeasured | StepsTimed):
+        _add_measured(store, message)
+    for state in superfluous:
+        store.drop_checkpoint(state)
+    return superfluous
 
 
 def _add_measured(store: Store, message: StrategyMeasured | StepsTimed) -> None:
@@ -52,16 +68,6 @@ def _add_measured(store: Store, message: StrategyMeasured | StepsTimed) -> None:
     else:
         for times in message.times:
             store.add_step_times(times)
-
-
-def _older(store: Store, new: Iterable[CheckpointRecord]) -> list[CheckpointRecord]:
-    """All but the last two states of each run: the older one is there in case the newer one is damaged."""
-    last = {state.identity: state.epoch for state in new}
-    kept: dict[str, list[CheckpointRecord]] = {}
-    for state in store.checkpoints(last) if last else ():
-        if state.epoch <= last[state.identity]:
-            kept.setdefault(state.identity, []).append(state)
-    return [state for states in kept.values() for state in states[:-2]]
 
 
 def remove_unrecorded(folder: Path, kept: Iterable[CheckpointRecord]) -> None:

@@ -140,8 +140,8 @@ class Driver:
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
             )
         failed = []
-        for message in self._pool.run([self._job(groups[key], work="measure") for key in new], at_most=1):
-            record(self._store, self._folder, message)
+        jobs = [self._job(groups[key], work="measure") for key in new]
+        for message in self._stored(jobs, at_most=1):
             if isinstance(message, RunEnded):
                 failed.append(message)
             elif isinstance(message, StrategyMeasured):
@@ -222,6 +222,11 @@ class Driver:
 
     def _work(self, jobs: Sequence[Job]) -> None:
         """Have the jobs done; store and report what the workers send."""
-        for message in self._pool.run(jobs):
-            record(self._store, self._folder, message)
+        for message in self._stored(jobs):
             self._listen(message)
+
+    def _stored(self, jobs: Sequence[Job], at_most: int | None = None) -> Iterator[Message]:
+        """What the workers send, once it is stored: in one transaction what has arrived meanwhile."""
+        for messages in self._pool.run(jobs, at_most):
+            record(self._store, self._folder, *messages)
+            yield from messages

@@ -27,6 +27,10 @@ class Gru(Recurrent[Tensor], nn.GRU):  # type: ignore[misc]  # `forward` takes l
     def __init__(self, inputs: int, hidden: int, *, bidirectional: bool = False, layers: int = 1) -> None:
         super().__init__(inputs, hidden, num_layers=layers, bidirectional=bidirectional, batch_first=True)
 
+    def cell_kind(self) -> str:
+        """Its name in `recurrent_scan`."""
+        return "gru"
+
     def advance(self, drive: Tensor, parts: Parts, weight: Tensor, bias: Tensor | None) -> Parts:
         """h_t from W_ih x_t + b_ih and h_{t-1}."""
         (state,) = parts

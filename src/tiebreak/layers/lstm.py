@@ -26,6 +26,10 @@ class Lstm(Recurrent[tuple[Tensor, Tensor]], nn.LSTM):  # type: ignore[misc]  # 
     def __init__(self, inputs: int, hidden: int, *, bidirectional: bool = False, layers: int = 1) -> None:
         super().__init__(inputs, hidden, num_layers=layers, bidirectional=bidirectional, batch_first=True)
 
+    def cell_kind(self) -> str:
+        """Its name in `recurrent_scan`."""
+        return "lstm"
+
     def advance(self, drive: Tensor, parts: Parts, weight: Tensor, bias: Tensor | None) -> Parts:
         """(h_t, c_t) from W_ih x_t + b_ih + b_hh and (h_{t-1}, c_{t-1})."""
         output, memory = parts

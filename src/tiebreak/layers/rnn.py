@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers import recurrent_scan
 
 Whole = TypeVar("Whole")  # a state as torch's layer takes it: h, or (h, c)
 Parts = tuple[Tensor, ...]  # the same as a tuple in any case; the first part is also the output
@@ -78,9 +79,6 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
 
     def walk(self, x: Tensor, first: Parts, lengths: Tensor | None) -> tuple[Tensor, Parts]:
         """The plain form: x [T, B, I] to outputs [T, B, H * directions] and the last state."""
-        real = None  # [T, B, 1]
-        if lengths is not None:
-            real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
         last: list[Parts] = []
         for layer in range(self.num_layers):
             if layer:
@@ -88,11 +86,15 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
             outputs = []
             for suffix in ("", "_reverse") if self.bidirectional else ("",):
                 start = tuple(part[len(last)] for part in first)
-                output, parts = self._scan(x, start, f"l{layer}{suffix}", real)
+                output, parts = self._scan(x, start, f"l{layer}{suffix}", lengths)
                 outputs.append(output)
                 last.append(parts)
             x = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
         return x, tuple(torch.stack(part) for part in zip(*last, strict=True))
+
+    @abstractmethod
+    def cell_kind(self) -> str:
+        """Its name in `recurrent_scan`."""
 
     def between_layers(self, x: Tensor) -> Tensor:
         """What a layer of the stack gets of the outputs [T, B, H * directions] of the one below."""
@@ -105,14 +107,24 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
             return memory if not self.proj_size else (x.new_zeros(count, rows, self.proj_size), *memory[1:])
         return (state,) if isinstance(state, Tensor) else cast(Parts, state)
 
-    def _scan(self, x: Tensor, parts: Parts, name: str, real: Tensor | None) -> tuple[Tensor, Parts]:
+    def _scan(self, x: Tensor, parts: Parts, name: str, lengths: Tensor | None) -> tuple[Tensor, Parts]:
         """One layer in one direction: x [T, B, I] to outputs [T, B, H] and the state after the last step."""
+        real = None  # [T, B, 1]
+        if lengths is not None:
+            real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
         bias = getattr(self, f"bias_ih_{name}") if self.bias else None
         own_bias = getattr(self, f"bias_hh_{name}") if self.bias else None
         if bias is not None and own_bias is not None and self.folds_bias:
             bias, own_bias = bias + own_bias, None
-        drives = F.linear(x, getattr(self, f"weight_ih_{name}"), bias).unbind(0)
+        drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
         weight = getattr(self, f"weight_hh_{name}")
+        if recurrent_scan.ENABLED and not self.proj_size:
+            reverse = name.endswith("_reverse")
+            found, last = recurrent_scan.scan(
+                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse
+            )
+            return found if real is None else torch.where(real, found, 0.0), last
+        drives = drive.unbind(0)
         projection = getattr(self, f"weight_hr_{name}") if self.proj_size else None
         runs_on = real.unbind(0) if real is not None else ()
         outputs = list(drives)
@@ -142,6 +154,10 @@ class Rnn(Recurrent[Tensor], nn.RNN):  # type: ignore[misc]  # `forward` takes l
         )
         self.native = native
         self.nonlinearity = nonlinearity
+
+    def cell_kind(self) -> str:
+        """Its nonlinearity."""
+        return str(self.nonlinearity)
 
     def advance(self, drive: Tensor, parts: Parts, weight: Tensor, bias: Tensor | None) -> Parts:
         """h_t from W_ih x_t + b_ih + b_hh and h_{t-1}."""

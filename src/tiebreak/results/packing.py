@@ -24,7 +24,9 @@ KINDS = "biufU"  # of numbers and text
 
 
 def pack(arrays: Mapping[str, npt.NDArray[Any]]) -> bytes:
-    """Arrays as the bytes of an npz file."""
+    """Arrays as the bytes of an npz file; of packed ones, those that they came from."""
+    if isinstance(arrays, PackedArrays):
+        return arrays.content
     buffer = io.BytesIO()
     given: dict[str, Any] = dict(arrays)
     np.savez_compressed(buffer, **given)
@@ -57,8 +59,7 @@ class PackedArrays(Mapping[str, npt.NDArray[Any]]):
 
 def fingerprint(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     """The sha256 of the arrays as `pack` writes them."""
-    content = arrays.content if isinstance(arrays, PackedArrays) else pack(arrays)
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(pack(arrays)).hexdigest()
 
 
 def unpack(content: bytes, limit: int = LIMIT_BYTES) -> dict[str, Any]:
@@ -109,7 +110,9 @@ def _from_text(value: Any) -> Any:
         return value
     if not isinstance(value, str):
         raise ValueError("should be arrays")
-    return unpack(base64.b64decode(value))
+    content = base64.b64decode(value)
+    arrays = unpack(content)  # checked here, and stored as it came: packing again would take the driver a millisecond
+    return PackedArrays(content, lambda _: arrays)
 
 
 # Arrays by name. In a message they are the base64 text of `pack`.

@@ -233,6 +233,20 @@ class Store:
         rows, _ = self._verified("checkpoints", only, identities or ())
         return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
+    def superfluous_checkpoints(self, newest: Sequence[CheckpointRecord], kept: int) -> list[CheckpointRecord]:
+        """The checkpoints of runs, each up to its newest one, without the last `kept`. Only these rows are read."""
+        if not newest:
+            return []
+        columns = "identity, trajectory, epoch, file, sha256, row_sha256"
+        places = ", ".join(["(?, ?)"] * len(newest))
+        rows = self._rows(
+            f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY identity ORDER BY epoch DESC) AS place "
+            f"FROM checkpoints JOIN (VALUES {places}) ON identity = column1 AND epoch <= column2) WHERE place > ?",
+            (*(value for each in newest for value in (each.identity, each.epoch)), kept),
+        )
+        intact = [content for *content, sha256 in rows if row_hash(*content) == sha256]
+        return self._decoded("checkpoints", self._decoder().checkpoint, intact)
+
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
         with nullcontext() if self._connection.in_transaction else self.transaction("DEFERRED"):
@@ -387,7 +401,7 @@ class Store:
         name = printable(f"{content[0]} {content[1]}")[:80]
         return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
 
-    def _rows(self, query: str, values: Collection[str] = ()) -> list[Any]:
+    def _rows(self, query: str, values: Collection[str | int] = ()) -> list[Any]:
         with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
 

@@ -15,13 +15,14 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 GROWTH = 1.5  # from one look to the next
 FIRST = 0.1  # share of the error that the first look spends, so that a large difference is found at once
 EXPONENT = 3  # of the seeds, for the rest until the planned end
 RESERVE = 0.1  # share that is left at the planned end; each look after it spends half of what remains
 POINTS = (101, 2001)  # of the density between two boundaries, least and most; odd, for Simpson's rule
+SETTLED, ROUNDING = 1e-9, 2e-14  # of a boundary, relative: Newton's last step, and more than its error by rounding
 STEP = 0.5  # between two of them: half the standard deviation of one more seed
 LEVELS = np.concatenate((np.geomspace(1e-9, 1e-3, 13)[:-1], np.geomspace(1e-3, 1.0, 25)))  # interpolated between
 
@@ -125,13 +126,44 @@ def _undecided(
 
 
 def _crossing(points: NDArray[np.float64], masses: NDArray[np.float64], sd: float, error: float) -> float:
-    """The b at which a normal step of `sd` from these points leaves (-b, b) with probability `error`."""
+    """The b at which a normal step of `sd` from these points leaves (-b, b) with probability `error`.
+
+    By bisection; where its side is known from Newton's root (`_near_crossing`), nothing is computed.
+    """
     low, high = 0.0, float(np.abs(points).max()) + 40 * sd
+    below, above = _near_crossing(points, masses, sd, error, high)
     for _ in range(60):
         middle = (low + high) / 2
-        outside = float(masses @ (ndtr((points - middle) / sd) + ndtr((-points - middle) / sd)))
-        low, high = (middle, high) if outside > error else (low, middle)
+        if middle in (low, high):
+            break  # neighbours: nothing lies between them
+        if below <= middle <= above:
+            outside = float(masses @ (ndtr((points - middle) / sd) + ndtr((-points - middle) / sd)))
+            low, high = (middle, high) if outside > error else (low, middle)
+        else:
+            low, high = (middle, high) if middle < below else (low, middle)
     return (low + high) / 2
+
+
+def _near_crossing(
+    points: NDArray[np.float64], masses: NDArray[np.float64], sd: float, error: float, most: float
+) -> tuple[float, float]:
+    """Two numbers with the crossing between them, close to each other, or (0, most) where Newton's steps do not settle.
+
+    The logarithm of the probability is concave and falls: after the first step they come from above.
+    """
+    mean_square = float(masses @ points**2) / float(masses.sum())
+    b = -float(ndtri(min(error, 1.0) / 2)) * math.sqrt(mean_square + sd * sd)
+    for _ in range(20):
+        near, far = (points - b) / sd, (-points - b) / sd
+        outside = float(masses @ (ndtr(near) + ndtr(far)))
+        slope = float(masses @ (np.exp(-0.5 * near * near) + np.exp(-0.5 * far * far))) / (sd * math.sqrt(2 * math.pi))
+        if not (outside > 0 and slope > 0):
+            break
+        step = outside * math.log(outside / error) / slope
+        b += step
+        if abs(step) <= SETTLED * b:  # the next one would be its square
+            return b - ROUNDING * (b + sd), b + ROUNDING * (b + sd)
+    return 0.0, most
 
 
 def _simpson(grid: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -76,6 +76,7 @@ def test_the_ops_take_their_kernels_on_a_gpu() -> None:
         torch.library.opcheck(op, (*there, *how), test_utils=("test_schema", "test_faketensor"))
 
 
+@pytest.mark.kernels
 @needs_interpreter
 def test_convolutions_in_the_interpreter() -> None:
     interpret(__file__)

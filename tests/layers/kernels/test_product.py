@@ -49,6 +49,7 @@ def test_products_on_a_gpu(name: str) -> None:
     check_product(name, "cuda")
 
 
+@pytest.mark.kernels
 @needs_interpreter
 def test_products_in_the_interpreter() -> None:
     interpret(__file__)

@@ -40,7 +40,7 @@ export function duration(seconds) {
     return `${Math.floor(tens / 60)} min${rest ? ` ${rest} s` : ""}`;
   }
   if (minutes < 60) return `${minutes} min`;
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
   return `${(minutes / 1440).toFixed(1)} days`;
 }
 

@@ -3,7 +3,7 @@
 import { element, patchList, setAttribute, setText, show } from "./elements.js";
 import { count, left, numberOf, percent } from "./numbers.js";
 
-const COHORTS_AT_ONCE = 12;
+const COHORTS_AT_ONCE = 8;
 const MOST_TROUBLES = 200;
 
 /** A line with a name, a bar and a remark. */
@@ -82,7 +82,7 @@ export class Troubles {
 
 export class Machines {
   constructor() {
-    this.list = element("ul", { class: "bars" });
+    this.list = element("ul", { class: "bars side" });
     this.nodes = [this.list];
   }
 

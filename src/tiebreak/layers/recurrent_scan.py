@@ -1,0 +1,216 @@
+"""A recurrent layer over a whole sequence as one op with its own gradient and vmap rule. Experimental: off by default.
+
+    states[t + 1] = step(drive[t], states[t])          drive = W_ih x + b_ih (+ b_hh), see `rnn`, `lstm`, `gru`
+
+As plain products a sequence of T steps is some ten operations a step, forward and again backward: hundreds of launches
+on a GPU. Here it is one op each way (`kernels.recurrent` on a GPU), and the gradient of W_hh one batched product over
+all steps. Elsewhere the op is a loop over time for all runs at once, which is the kernel's specification.
+
+All tensors have a leading run axis: drive [n, T, B, G H], weight [n, G H, H], bias [n, G H] (of the GRU; else [n, 0]),
+state and memory [n, B, H] (memory of the LSTM; else [n, 0]), lengths [n, B]. In the backward direction steps go from
+T - 1 down, and the first state stands at place T. The environment variable TIEBREAK_RECURRENT_KERNEL=1 switches it on.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import Tensor
+
+KINDS = ("tanh", "relu", "sigmoid", "lstm", "gru")  # their numbers are those of the kernel
+TANH, RELU, SIGMOID, LSTM, GRU = range(5)
+ENABLED = os.environ.get("TIEBREAK_RECURRENT_KERNEL") == "1"
+
+
+@torch.library.custom_op("tiebreak::recur", mutates_args=())
+def recur(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor]:
+    """States [n, T + 1, B, H], memories (the same, or [n, 0]), and what the gradient needs of the gates."""
+    drive, weight, bias, state, memory, lengths = tensors
+    time, place = drive.shape[1], drive.shape[1] if reverse else 0
+    hidden = state.shape[-1]
+    states = state.new_empty(len(state), time + 1, *state.shape[1:])
+    memories = torch.empty_like(states) if kind == LSTM else state.new_empty(len(state), 0)
+    gates = state.new_empty(*drive.shape[:3], (4 if kind in (LSTM, GRU) else 1) * hidden)
+    states[:, place] = state
+    if kind == LSTM:
+        memories[:, place] = memory
+    for t in reversed(range(time)) if reverse else range(time):
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        real = (t < lengths).unsqueeze(-1)
+        old, own = states[:, before], states[:, before] @ weight.mT
+        if kind == LSTM:
+            enter, keep, fresh, show = (drive[:, t] + own).chunk(4, dim=-1)
+            parts = [enter.sigmoid(), keep.sigmoid(), fresh.tanh(), show.sigmoid()]
+            changed = parts[1] * memories[:, before] + parts[0] * parts[2]
+            memories[:, after] = torch.where(real, changed, memories[:, before])
+            new = parts[3] * changed.tanh()
+        elif kind == GRU:
+            reset, update, fresh = drive[:, t].chunk(3, dim=-1)
+            own_reset, own_update, own_fresh = (own + bias.unsqueeze(1)).chunk(3, dim=-1)
+            parts = [(reset + own_reset).sigmoid(), (update + own_update).sigmoid()]
+            parts += [(fresh + parts[0] * own_fresh).tanh(), own_fresh]
+            new = parts[2] + parts[1] * (old - parts[2])
+        else:
+            new = (torch.tanh, torch.relu, torch.sigmoid)[kind](drive[:, t] + own)
+            parts = [new]
+        gates[:, t] = torch.cat(parts, dim=-1)
+        states[:, after] = torch.where(real, new, old)
+    return states, memories, gates
+
+
+@torch.library.custom_op("tiebreak::recur_gradient", mutates_args=())
+def recur_gradient(
+    tensors: list[Tensor], kind: int, reverse: bool, precision: str
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of drive, of the gates' recurrent part [n, T, B, G H], of the first state and the first memory.
+
+    `dstates` is that of all states, `dlast` that of the last memory.
+    """
+    weight, lengths, states, memories, gates, dstates, dlast = tensors
+    time = gates.shape[1]
+    dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
+    ddrive = torch.empty_like(dhidden)
+    dstate, dmemory = torch.zeros_like(states[:, 0]), dlast.clone()
+    for t in range(time) if reverse else reversed(range(time)):
+        before, after = (t + 1, t) if reverse else (t, t + 1)
+        real = (t < lengths).unsqueeze(-1)
+        above = dstate + dstates[:, after]
+        if kind == LSTM:
+            enter, keep, fresh, show = gates[:, t].chunk(4, dim=-1)
+            bent = memories[:, after].tanh()
+            inner = dmemory + above * show * (1 - bent.square())
+            parts = [inner * fresh * enter * (1 - enter), inner * memories[:, before] * keep * (1 - keep)]
+            parts += [inner * enter * (1 - fresh.square()), above * bent * show * (1 - show)]
+            dmemory, past = torch.where(real, inner * keep, dmemory), torch.zeros_like(above)
+        elif kind == GRU:
+            reset, update, fresh, own = gates[:, t].chunk(4, dim=-1)
+            inner = above * (1 - update) * (1 - fresh.square())
+            parts = [inner * own * reset * (1 - reset), above * (states[:, before] - fresh) * update * (1 - update)]
+            ddrive[:, t] = torch.where(real, torch.cat([*parts, inner], dim=-1), 0.0)
+            parts, past = [*parts, inner * reset], above * update
+        else:
+            new = gates[:, t]
+            slope = (1 - new.square(), (new > 0).to(new), new * (1 - new))[kind]
+            parts, past = [above * slope], torch.zeros_like(above)
+        dhidden[:, t] = torch.where(real, torch.cat(parts, dim=-1), 0.0)
+        dstate = torch.where(real, past, above) + dhidden[:, t] @ weight
+    dstate = dstate + dstates[:, time if reverse else 0]
+    return ddrive if kind == GRU else dhidden.clone(), dhidden, dstate, dmemory
+
+
+@recur.register_fake
+def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor]:
+    drive, _, _, state, _, _ = tensors
+    states = state.new_empty(len(state), drive.shape[1] + 1, *state.shape[1:])
+    gates = state.new_empty(*drive.shape[:3], (4 if kind in (LSTM, GRU) else 1) * state.shape[-1])
+    return states, torch.empty_like(states) if kind == LSTM else state.new_empty(len(state), 0), gates
+
+
+@recur_gradient.register_fake
+def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    weight, _, states, _, gates, _, dlast = tensors
+    dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
+    return dhidden, torch.empty_like(dhidden), torch.empty_like(states[:, 0]), torch.empty_like(dlast)
+
+
+@recur.register_kernel("cuda")
+def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor]:
+    from tiebreak.layers.kernels import recurrent
+
+    return recurrent.forward(tensors, kind, reverse, precision)
+
+
+@recur_gradient.register_kernel("cuda")
+def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    from tiebreak.layers.kernels import recurrent
+
+    return recurrent.backward(tensors, kind, reverse, precision)
+
+
+def _front(info: Any, tensor: Tensor, axis: int | None) -> Tensor:
+    """The run axis first; what all runs share is repeated."""
+    return tensor.expand(info.batch_size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+
+
+class _Recur(torch.autograd.Function):
+    """`recur` of one run, and under vmap of all of them. The last output is the last memory."""
+
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        found = torch.ops.tiebreak.recur([each[None] for each in inputs[:6]], *inputs[6:])
+        return _with_last(*(each[0] for each in found), *inputs[6:8])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        _, weight, _, _, _, lengths, *ctx.how = inputs
+        states, memories, gates, _ = output
+        ctx.mark_non_differentiable(memories, gates)
+        ctx.save_for_backward(weight, lengths, states, memories, gates)
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Any) -> Any:
+        weight, lengths, states, memories, gates = ctx.saved_tensors
+        kind, reverse, _ = ctx.how
+        ddrive, dhidden, dstate, dmemory = _RecurGradient.apply(  # type: ignore[no-untyped-call]
+            weight, lengths, states, memories, gates, outer[0], outer[3], *ctx.how
+        )
+        before = states[1:] if reverse else states[:-1]
+        dweight = dhidden.flatten(0, 1).mT @ before.flatten(0, 1)
+        dbias = dhidden.sum(dim=(0, 1)) if kind == GRU else weight.new_zeros(0)
+        return ddrive, dweight, dbias, dstate, dmemory, None, None, None, None
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *inputs: Any) -> Any:
+        tensors = [_front(info, *each) for each in zip(inputs[:6], axes[:6], strict=True)]
+        found = torch.ops.tiebreak.recur(tensors, *inputs[6:])
+        return _with_last(*found, *inputs[6:8]), (0, 0, 0, 0)
+
+
+def _with_last(states: Tensor, memories: Tensor, gates: Tensor, kind: int, reverse: bool) -> tuple[Tensor, ...]:
+    """The outputs of `recur` with the last memory, for one run or with a run axis."""
+    last = memories if kind != LSTM else memories.select(-3, 0 if reverse else -1)
+    return states, memories, gates, last.clone()
+
+
+class _RecurGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(*inputs: Any) -> Any:
+        found = torch.ops.tiebreak.recur_gradient([each[None] for each in inputs[:7]], *inputs[7:])
+        return tuple(each[0] for each in found)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass  # a second derivative is nobody's business here: asking for it raises
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *inputs: Any) -> Any:
+        tensors = [_front(info, *each) for each in zip(inputs[:7], axes[:7], strict=True)]
+        return torch.ops.tiebreak.recur_gradient(tensors, *inputs[7:]), (0, 0, 0, 0)
+
+
+def scan(
+    drive: Tensor, weight: Tensor, bias: Tensor | None, parts: tuple[Tensor, ...], lengths: Tensor | None,
+    *, kind: str, reverse: bool,
+) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
+    """One layer in one direction of one run: drive [T, B, G H] to the states [T, B, H] after each step and the last."""
+    number = KINDS.index(kind)
+    if lengths is None:
+        lengths = torch.full((drive.shape[1],), len(drive), device=drive.device)
+    bias = bias if bias is not None else weight.new_zeros(len(weight) if number == GRU else 0)
+    memory = parts[1] if number == LSTM else weight.new_zeros(0)
+    states, _, _, last = _Recur.apply(  # type: ignore[no-untyped-call]
+        drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths,
+        number, reverse, _precision(weight),
+    )  # fmt: skip
+    steps = states[:-1] if reverse else states[1:]
+    end = states[0] if reverse else states[-1]
+    return steps, (end, last) if number == LSTM else (end,)
+
+
+def _precision(weight: Tensor) -> str:
+    """How a GPU multiplies: as the run's other products."""
+    if torch.is_autocast_enabled(weight.device.type):
+        return "bf16"
+    return "tf32" if torch.backends.cuda.matmul.allow_tf32 else "tf32x3"
