@@ -140,21 +140,6 @@ MESSAGES: dict[str, st.SearchStrategy[Message]] = {
         )
     ),
     "Note": st.builds(Note, text=TEXT),
-    "ClusterState": st.builds(
-        ClusterState,
-        machines=st.lists(
-            st.builds(
-                MachineState,
-                name=TEXT,
-                cores=COUNT,
-                cores_in_use=COUNT,
-                gpus=COUNT,
-                jobs=COUNT,
-                alive=st.booleans(),
-            ),
-            max_size=2,
-        ).map(tuple),
-    ),
     "Abort": st.builds(Abort, text=TEXT),
 }
 JOBS = st.builds(
