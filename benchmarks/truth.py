@@ -6,7 +6,8 @@ Each study has paired differences of spread 1 (normal, Student's t with 3 degree
 exponential scores), is looked at as `verdict.sequential` says, and stops at the first verdict. Beside it run two other
 ways on the same differences: the same looks with alpha divided evenly over them (Bonferroni), and an anytime-valid test
 (the e-process of the t-test with a normal prior on the standardised difference; Lai 1976, Wang and Ramdas 2024). The
-advice to add seeds, followed again and again, and skewed differences (`lopsided.py`) are simulated too.
+advice to add seeds, followed again and again, skewed differences (`lopsided.py`) and the chance behind "futile"
+(`futility.py`) are simulated too.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import scipy
 from numpy.typing import NDArray
 from scipy.special import nctdtr, stdtrit
 
+import futility
 import lopsided
 from tiebreak.verdict import sequential
 
@@ -197,6 +199,7 @@ def main() -> None:
     start = time.perf_counter()
     cells, extensions = looked_at(options.studies), extended(options.studies)
     skewed = lopsided.cells(min(options.studies, 20_000))
+    stopped = futility.cells(max(10, min(options.studies // 100, 1_000)))
     result = {
         "date": date.today().isoformat(),
         "command": f"python benchmarks/truth.py --studies {options.studies}",
@@ -206,6 +209,7 @@ def main() -> None:
         "worst": {name: worst(cells, name) for name in METHODS},
         "extended": extensions,
         "lopsided": skewed,
+        "futility": stopped,
         "cells": [cell for cell in cells if cell["method"] == "spending"],
     }  # fmt: skip
     print(json.dumps({"worst": result["worst"], "seconds": result["seconds"]}, indent=1))

@@ -6,8 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import futility
+
 Cell = Mapping[str, Any]
 LIMITS = {"false_positives": 0.05, "wrong_same": 0.05, "coverage": 0.95, "ratio": 1.15, "ratio_at_1_sd": 0.65}
+FUTILE = 0.1
 NAMES = {"spending": "alpha spending (ours)", "bonferroni": "Bonferroni over the looks", "anytime": "anytime-valid"}
 
 
@@ -15,13 +18,14 @@ def page(result: Mapping[str, Any], cells: Sequence[Cell]) -> str:
     """The whole page."""
     studies = result["studies"]
     error = math.sqrt(0.05 * 0.95 / studies)
+    futile = result["futility"]
     parts = [
         "# What verdicts promise, simulated",
         f"`make truth` ({result['date']}, {studies:,} studies a cell, {result['seconds']:.0f} s; standard error of "
         f"5 %: {100 * error:.2f} points). Differences have spread 1; planned ends are 20, 60 and 100 seeds. All cells "
         "of our method: [truth.json](truth.json).",
         "## Above a limit",
-        "\n".join([*_above(cells), *_above_extended(result["extended"])]) or "None.",
+        "\n".join([*_above(cells), *_above_extended(result["extended"]), *_above_futile(futile)]) or "None.",
         "## Worst cell of each method",
         _worst(result["worst"]),
         "Seeds are the median, over the fixed design of one look at 5 % with the same power, where that power is at "
@@ -31,6 +35,12 @@ def page(result: Mapping[str, Any], cells: Sequence[Cell]) -> str:
         "## A plain study that is extended by `--seeds` while it is undecided, without a difference",
         "False findings: each look counted as one (as Tiebreak does), and not counted.",
         _extended(result["extended"]),
+        "## Stopped as futile",
+        f"A study stops when the chance to be decided by its most seeds is below 10 % ({futile[0]['studies']:,} "
+        "studies a cell; here they went on, to see). Over truths that are drawn anew for each study the chance should "
+        "be right, and less than 10 % decided later; at a fixed truth it cannot be right, and what counts is the share "
+        "of all studies that lose their decision.",
+        futility.table(futile),
         "## Skewed differences of mean 0: one look at 5 %",
         "Share of studies that call the mean different from 0. No method keeps 5 % with few seeds of a lognormal; "
         "ours requires both t and Hall's test where the estimated skewness shows it, and never errs more often than t.",
@@ -45,6 +55,15 @@ def _above_extended(cells: Sequence[Cell]) -> list[str]:
         f"({cell['shape']}, margin {cell['margin']})"
         for cell in cells
         if cell["counted"] > LIMITS["false_positives"]
+    ]
+
+
+def _above_futile(cells: Sequence[Cell]) -> list[str]:
+    return [
+        f"- of studies stopped as futile {100 * cell['would_decide']:.1f} % would have been decided (truths drawn, "
+        f"margin {cell['margin']}, end {cell['end']})"
+        for cell in cells
+        if cell["truth"] == "drawn" and (cell["would_decide"] or 0) > FUTILE
     ]
 
 

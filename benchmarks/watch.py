@@ -1,10 +1,12 @@
 """What watching costs: a run with 50 clients against the same run without, and a large folder opened.
 
     python benchmarks/watch.py training [--clients 50] [--pairs 3]   CPU seconds of `run pooling --quick`, in turns
-    python benchmarks/watch.py folder DIR [--clients 50]             time to the first snapshot, its size, memory
+    python benchmarks/watch.py folder DIR                            time to the first snapshot, its size, memory
+    python benchmarks/watch.py replay DIR [--clients 50]             CPU of the server while runs arrive, four a second
 
 CPU seconds of the training command and its worker processes, not wall time: the machine may do other work. The two
 kinds of runs take turns. The clients are connections of this process that read server-sent events all the time.
+`replay` takes half of the runs out of a copy of a finished folder and puts them back one by one, as a run would.
 """
 
 from __future__ import annotations
@@ -14,18 +16,22 @@ import asyncio
 import json
 import os
 import resource
+import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import psutil
 
-PORT = 8473
+from tiebreak.results.live_progress import LiveProgress, write_live
+
+PORT = int(os.environ.get("PORT", "8473"))  # nothing else may use it
 TRAIN = ["run", "pooling", "--quick", "--seeds", "1", "--epochs", "1", "--strategy", "loop"]
 
 
@@ -106,7 +112,7 @@ def training(clients: int, pairs: int) -> None:
     print(json.dumps({"ratio of medians": round(ratio, 4), "ratios": [round(each, 4) for each in ratios]}))
 
 
-def folder(place: Path, clients: int) -> None:
+def folder(place: Path) -> None:
     server = subprocess.Popen(
         [sys.executable, "-m", "tiebreak", "watch", str(place), "--port", str(PORT)], stdout=subprocess.DEVNULL
     )
@@ -134,14 +140,92 @@ def folder(place: Path, clients: int) -> None:
         server.wait()
 
 
+def replay(place: Path, clients: int, seconds: float = 60.0) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        copy = Path(shutil.copytree(place, Path(temporary) / "out"))
+        rows = take_out(copy)
+        runs = 2 * len(rows)
+        write_live(copy, LiveProgress.here(copy))
+        command = [sys.executable, "-m", "tiebreak", "watch", str(copy), "--port", str(PORT)]
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            identity = json.loads(get(PORT, "/api/studies"))["studies"][0]["id"]
+            get(PORT, f"/api/study/{identity}")
+            heard, process = [0, 0], psutil.Process(server.pid)
+            before, start = sum(process.cpu_times()[:2]), time.perf_counter()
+            asyncio.run(put_back(copy, rows, f"/api/study/{identity}/events", clients, heard, seconds))
+            took, wall = sum(process.cpu_times()[:2]) - before, time.perf_counter() - start
+            memory = process.memory_info().rss
+        finally:
+            server.terminate()
+            server.wait()
+    updates = heard[0] / max(1, clients)
+    row = {
+        "runs": runs,
+        "clients": clients,
+        "seconds": round(wall),
+        "updates": round(updates),
+        "bytes of one": round(heard[1] / max(1, heard[0])),
+        "cpu of the server": round(took, 2),
+        "share of one core": round(took / wall, 4),
+        "cpu of one update": round(took / max(1.0, updates), 4),
+        "resident megabytes": round(memory / 2**20),
+    }
+    print(json.dumps(row))
+
+
+def take_out(folder: Path) -> list[list[tuple[str, tuple[object, ...]]]]:
+    """Remove every second run from a store; what was removed, run by run, as statements to put it back."""
+    found = []
+    with closing(sqlite3.connect(folder / "records.sqlite")) as store, store:
+        for number, (identity, path) in enumerate(store.execute("SELECT identity, trajectory FROM runs").fetchall()):
+            if number % 2 == 0:
+                continue
+            statements = []
+            keys = (("epochs", "trajectory", path), ("runs", "identity", identity), ("finals", "identity", identity))
+            for table, key, value in keys:
+                for row in store.execute(f"SELECT * FROM {table} WHERE {key} = ?", (value,)):
+                    statements.append((f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row))
+                store.execute(f"DELETE FROM {table} WHERE {key} = ?", (value,))
+            found.append(statements)
+    return found
+
+
+async def put_back(
+    folder: Path,
+    rows: list[list[tuple[str, tuple[object, ...]]]],
+    path: str,
+    clients: int,
+    heard: list[int],
+    seconds: float,
+) -> None:
+    """Four runs a second, while clients listen."""
+    tasks = [asyncio.create_task(listen(PORT, path, heard)) for _ in range(clients)]
+    live, end = LiveProgress.here(folder), time.monotonic() + seconds
+    with closing(sqlite3.connect(folder / "records.sqlite", isolation_level=None)) as store:
+        while time.monotonic() < end:
+            if rows:
+                store.execute("BEGIN IMMEDIATE")
+                for statement, row in rows.pop():
+                    store.execute(statement, row)
+                store.execute("COMMIT")
+            now = time.time()
+            write_live(folder, live.model_copy(update={"updated": now, "seconds_left": end - time.monotonic()}))
+            await asyncio.sleep(0.25)
+    for task in tasks:
+        task.cancel()
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["training", "folder"])
+    parser.add_argument("what", choices=["training", "folder", "replay"])
     parser.add_argument("folder", nargs="?", type=Path)
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--pairs", type=int, default=3)
     given = parser.parse_args()
     if given.what == "training":
         training(given.clients, given.pairs)
+    elif given.what == "folder":
+        folder(given.folder)
     else:
-        folder(given.folder, given.clients)
+        replay(given.folder, given.clients)

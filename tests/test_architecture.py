@@ -208,11 +208,17 @@ def test_the_lowest_tier_imports_the_standard_library_only(module: str) -> None:
 
 def test_what_must_stay_light_does_not_import_torch() -> None:
     names = ", ".join(f"tiebreak.{module}" for module in WITHOUT_TORCH)
-    code = (
-        f"import sys, {names}; print([m for m in ('torch', 'scipy.stats', 'matplotlib', 'sympy') if m in sys.modules])"
-    )
+    heavy = ("torch", "scipy.stats", "matplotlib", "sympy", "ray")
+    code = f"import sys, {names}; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_ray_is_imported_for_a_cluster_only() -> None:
+    line = re.compile(r"^\s*(?:import|from) ray\b", re.MULTILINE)
+    found = {module for module, path in modules().items() if line.search(path.read_text("utf-8"))}
+    assert found
+    assert all(module.startswith("cluster.") for module in found)
 
 
 def test_files_stay_small() -> None:

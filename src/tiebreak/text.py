@@ -79,7 +79,10 @@ def printable_json(text: str) -> str:
     >>> printable_json('{"a": "\x9b31m"}')
     '{"a": "\\u009b31m"}'
     """
-    return "".join(letter if letter.isprintable() or letter == "\n" else _json_escape(letter) for letter in text)
+    return "\n".join(
+        line if line.isprintable() else "".join(each if each.isprintable() else _json_escape(each) for each in line)
+        for line in text.split("\n")
+    )
 
 
 def _json_escape(letter: str) -> str:

@@ -13,13 +13,13 @@ from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 
 GROWING = ("until_decided", "until_all_decided", "max_seeds")
-SHARED = ("study", "data", "data_dir", "seeds", *GROWING, "epochs", "grid", "quick", "device", "workers")
+SHARED = ("study", "data", "data_dir", "seeds", *GROWING, "epochs", "grid", "quick", "device", "workers", "out")
 
 
 def test_run_has_every_option_of_plan() -> None:
     plan, run = (inspect.signature(command).parameters for command in (run_command.plan, run_command.run))
     assert tuple(plan) == SHARED
-    assert set(run) == {*SHARED, "out", "strategy", "precision", "allow_program"}
+    assert set(run) == {*SHARED, "strategy", "precision", "allow_program"}
     assert all(run[name] == plan[name] for name in plan)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan
 from tiebreak.study.schema import Study
 
-pytest.importorskip("ray")
-pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("default")]
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed"),
+]
 
 
 @pytest.fixture(scope="module", name="cluster")

@@ -6,7 +6,7 @@ import pytest
 
 from support.made_up import ended, epoch_done, state
 from support.small_study import cohort_job, one_run, write_data
-from tiebreak.drive.assignment import MOST_DEATHS, Assignment
+from tiebreak.drive.assignment import MOST_DEATHS, MOST_MACHINES, Assignment
 from tiebreak.drive.messages import Note, Progress, RunEnded
 from tiebreak.plan.runs import Run
 
@@ -73,4 +73,15 @@ def test_exhibits_that_cannot_be_made_fail_no_run(runs: list[Run], tmp_path: Pat
     messages = [message for _ in range(MOST_DEATHS) for message in assignment.note_death("died")]
     assert [type(message) for message in messages] == [Note] * MOST_DEATHS
     assert "no exhibits" in getattr(messages[-1], "text", "")
+    assert assignment.finished
+
+
+def test_machines_that_are_lost_are_not_the_fault_of_the_job(runs: list[Run], tmp_path: Path) -> None:
+    assignment = Assignment(cohort_job(runs, tmp_path, tmp_path))
+    for _ in range(MOST_MACHINES - 1):
+        assert [type(message) for message in assignment.note_death("was lost", machine_lost=True)] == [Note]
+    assert not assignment.finished
+    (first, *_) = assignment.note_death("was lost", machine_lost=True)
+    assert isinstance(first, RunEnded)
+    assert f"{MOST_MACHINES} times" in first.record.reason
     assert assignment.finished

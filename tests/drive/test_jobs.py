@@ -12,6 +12,7 @@ from tiebreak.drive.jobs import (
     describe_choice,
     most_at_once,
     needs_measuring,
+    places_for,
     split_into_jobs,
     strategy_for,
 )
@@ -199,3 +200,18 @@ def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tu
     text = describe_choice("net", 30, choice, strategy)
     assert [part for part in parts if part not in text] == []
     assert "\n" not in text
+
+
+def test_a_gpu_of_a_cluster_gets_a_part_of_every_cohort() -> None:
+    assert sizes(30, "cuda", processes=1, fits=400) == [30]
+    assert sizes(30, "cuda", processes=4, fits=400) == [7, 8, 7, 8]
+    assert sizes(3, "cuda", processes=4, fits=400) == [3]  # never a lone run for the sake of it
+
+
+@given(st.integers(1, 400), st.integers(0, 4000), st.integers(1, 200))
+def test_cohorts_are_spread_so_that_no_place_is_idle(runs: int, others: int, slots: int) -> None:
+    places = places_for(runs, runs + others, slots)
+    assert 1 <= places <= slots
+    if not others:
+        assert places == slots
+    assert places >= min(slots, slots * runs / (runs + others))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tiebreak.drive.messages import Message, Note, PendingRun, Progress, TrainingStarted
+from tiebreak.drive.messages import ClusterState, MachineState, Message, Note, PendingRun, Progress, TrainingStarted
 from tiebreak.drive.progress_file import ProgressFile, progress_file
-from tiebreak.results.live_progress import LIVE_FILE, read_live
+from tiebreak.results.live_progress import LIVE_FILE, MachineLoad, read_live
 
 
 class Clock:
@@ -47,8 +47,17 @@ def test_the_time_left_follows_from_what_was_gained(tmp_path: Path) -> None:
     assert live.seconds_left == pytest.approx(30.0)
     assert (live.rate, live.doing) == (20.0, "training")
     (cohort,) = live.cohorts
-    assert (cohort.name, cohort.partial) == ("cnn", 1.0)  # half an epoch of each run
+    assert (cohort.name, cohort.epochs_left) == ("cnn", 3.0)  # one and a half of each run
     assert cohort.seconds_left == pytest.approx(2 * 1.5 * 10 / 20.0)
+
+
+def test_the_machines_of_a_cluster_are_told(tmp_path: Path) -> None:
+    file = ProgressFile(tmp_path, lambda _: None)
+    node = MachineState(name="node7", cores=8, cores_in_use=6, gpus=1, jobs=3, alive=True)
+    file.on_message(ClusterState(machines=(node,)))
+    live = read_live(tmp_path)
+    assert live is not None
+    assert live.machines == (MachineLoad(name="node7", cores=8, cores_used=6, gpus=1, jobs=3, alive=True),)
 
 
 def test_it_is_written_at_most_once_a_second(tmp_path: Path) -> None:

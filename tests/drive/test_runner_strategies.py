@@ -54,6 +54,7 @@ class Workers:
         self.at_most: list[int | None] = []
 
     def __call__(self, workers: int) -> Self:
+        self.slots = workers
         return self
 
     def __enter__(self) -> Self:

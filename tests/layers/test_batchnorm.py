@@ -113,6 +113,17 @@ def test_rows_of_weight_zero_do_not_count(
     assert_same_state(ours, theirs)
 
 
+def test_statistics_in_one_pass_are_those_in_two() -> None:
+    ours, theirs = pair(nn.BatchNorm2d)
+    ours.one_pass = True  # type: ignore[assignment]
+    for scale in (1.0, 3.0):
+        x = torch.randn(8, 4, 3, 3, dtype=torch.float64) * scale + 20
+        weigh_rows(ours, torch.tensor([0.2] * 5 + [0.0] * 3))
+        assert_same(value_and_gradients(ours, x, 5), value_and_gradients(theirs, x[:5], 5))
+        settle(ours)
+        assert_same_state(ours, theirs)
+
+
 def test_a_batch_of_eight_with_five_real_rows_is_a_batch_of_five() -> None:
     ours, theirs = pair(nn.BatchNorm2d)
     x = torch.randn(8, 4, 3, 3, dtype=torch.float64)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from support import own_program
 from support.cli_fixtures import Tiebreak
 from support.own_program import how
 from tiebreak.api import open_result
+from tiebreak.results.record import PROGRAM_RUNS
 
 
 def test_a_study_of_a_program_from_the_command_to_the_result(
@@ -65,3 +70,35 @@ def test_bad_input_is_one_line(
         assert str(path) in done.err
     if "test.accuracy" not in word:
         assert not out.exists()
+
+
+def test_killed_between_batches_a_growing_study_continues_and_counts_each_look_once(
+    tmp_path: Path, tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tiebreak run --until-decided` in a process of its own: `kill -9` in the second batch, then the same command."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    arms = [{"name": "high", "with": {"good": 0.9}}, {"name": "low", "with": {"good": 0.8985}}]
+    changes = how("sleep-once", arms=arms, margin=0.0001)
+    path, out = own_program.write(tmp_path, **changes), tmp_path / "out"
+    (tmp_path / "toy.py").write_text(own_program.PROGRAM.replace("good > 0.8 ", "good > 0.899 and seed == 7 "))
+    options = ("--out", out, "--allow-program", "--until-decided", "--max-seeds", 9)
+    command = [sys.executable, "-m", "tiebreak", "run", *map(str, (path, *options))]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
+        while not list((out / PROGRAM_RUNS).glob("*/child")):
+            assert first.poll() is None
+            time.sleep(0.05)
+        first.send_signal(signal.SIGKILL)
+    assert seeds_of_looks(out) == [6]
+    assert "Not final" in open_result(out).verdict.answer
+    for _ in range(2):  # a finished study is not looked at again
+        done = tiebreak("run", path, *options)
+        assert done.code == 0, done.err
+        assert seeds_of_looks(out) == [6, 9]
+    verdict = open_result(out).verdict
+    assert verdict.stopping is not None
+    assert (verdict.stopping.reason, verdict.stopping.looks, verdict.primary.verdict) == ("decided", (6, 9), "a")
+    assert [look.seeds for look in verdict.primary.path] == [6, 9]
+
+
+def seeds_of_looks(folder: Path) -> list[int]:
+    return [look.seeds for look in open_result(folder).records.looks]

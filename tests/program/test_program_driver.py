@@ -109,6 +109,8 @@ def test_what_cannot_start_is_refused(tmp_path: Path, monkeypatch: pytest.Monkey
     made = own_program.study(tmp_path)
     with pytest.raises(TiebreakError, match="--device"):
         check_start(made, Machine(device="cuda"), allow=True)
+    with pytest.raises(TiebreakError, match="--on"):
+        check_start(made, Machine(on="ray"), allow=True)
     with pytest.raises(TiebreakError, match="--allow-program"):
         check_start(made, Machine(), allow=False)
     check_start(made, Machine(), allow=True)

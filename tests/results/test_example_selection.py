@@ -89,3 +89,15 @@ def test_nothing_is_shown_before_anything_is_trained(tiny_study: Callable[..., S
     empty = Tally(study, make_plan(study, tiny_data_dir), Records(epochs={}, runs={}, finals={}))
     assert exhibit_runs(empty) == {}
     assert contrasting_examples(empty) == ()
+
+
+def test_other_runs_of_classified_images_have_exhibits_only_where_moved_images_are_shown(
+    shown: tuple[api.Result, list[Message]],
+) -> None:
+    result, _ = shown
+    arms = [arm for arm in result.study.arms if not arm.evaluation]
+    still = result.study.model_copy(update={"arms": tuple(arms)})
+    wanted = exhibit_runs(Tally(still, result.plan, result.records))
+    assert len(wanted) == len(arms)  # the first run of each
+    assert all(wanted.values())
+    assert len(exhibit_runs(tally(result))) > len(wanted)

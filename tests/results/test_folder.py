@@ -63,11 +63,12 @@ def test_the_training_state_is_that_of_the_records(tmp_path: Path) -> None:
         store.add_choice(hand_made.CHOICE)
     plan, state = read_training_state(tmp_path)
     assert plan == hand_made.plan(hand_made.study())
-    assert state.epochs == {first.trajectory: [1, 2], second.trajectory: [1]}
+    stored = {name: list(epochs) for name, epochs in state.epochs.items()}
+    assert stored == {first.trajectory: [1, 2], second.trajectory: [1]}
     with closing(Store.open(tmp_path)) as store:
         records = store.records()
     assert (state.runs, state.choices) == (records.runs, records.choices)
-    assert {name: sorted(epochs) for name, epochs in records.state.epochs.items()} == state.epochs
+    assert {name: sorted(epochs) for name, epochs in records.state.epochs.items()} == stored
 
 
 def test_a_run_that_lacks_an_epoch_has_not_ended(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support import hand_made
 from tiebreak.errors import TiebreakError
 from tiebreak.results.look_history import looks_at, planned_end, record_look
-from tiebreak.results.migration import APPLICATION
+from tiebreak.results.migration import APPLICATION, SCHEMA_VERSION
 from tiebreak.results.record import LookRecord, RunRecord
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study.schema import Study
@@ -58,14 +58,15 @@ def test_a_study_that_shares_a_run_goes_on_with_the_looks() -> None:
 def test_a_store_of_schema_2_is_read_and_gets_the_table(tmp_path: Path) -> None:
     Store.create(tmp_path).close()
     with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection:
-        connection.execute("DROP TABLE looks")
+        for table in ("looks", "step_times"):
+            connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version=2")
         connection.execute(f"PRAGMA application_id={APPLICATION + 2}")
     with closing(Store.open(tmp_path)) as store:
         assert (store.looks(), store.records().looks, store.damage()) == ((), (), [])
     with closing(Store.create(tmp_path)) as store:
-        assert store.schema == 3
-        assert store.looks() == ()
+        assert store.schema == SCHEMA_VERSION
+        assert (store.looks(), store.step_times()) == ((), {})
 
 
 def test_a_row_that_is_no_look_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from tiebreak.results.seal import SEAL_FILE, seal, seal_problem
 from tiebreak.results.store import STORE_FILE, Store
 
 
-def test_a_closed_store_is_sealed_and_a_writer_breaks_the_seal(tmp_path: Path) -> None:
+def test_a_closed_store_is_sealed_and_a_writer_breaks_the_seal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     path = tmp_path / STORE_FILE
     with closing(Store.create(tmp_path)) as store:
         seal(path)

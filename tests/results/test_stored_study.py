@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,8 @@ from support import hand_made
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.manifest import STUDY_FILE, write_files
-from tiebreak.results.stored_study import changes, check_name, stored_study
+from tiebreak.results.store import STORE_FILE, Store
+from tiebreak.results.stored_study import changes, check_name, stored_line, stored_study
 from tiebreak.study import parsing
 
 
@@ -32,3 +35,15 @@ def test_the_folder_of_another_study_is_refused(tmp_path: Path, lost: str | None
     check_name(study, tmp_path)
     with pytest.raises(TiebreakError, match=r"'by-hand', not 'other'.*--out"):
         check_name(hand_made.study(name="other"), tmp_path)
+
+
+def test_runs_of_a_plan_that_are_stored_already_are_counted(tmp_path: Path) -> None:
+    plan = hand_made.plan(hand_made.study())
+    assert stored_line(plan, tmp_path) == ""
+    known = [replace(hand_made.RUN, identity=identity) for identity in (*list(plan.runs)[:3], "of another study")]
+    with closing(Store.create(tmp_path)) as store, store.transaction():
+        for run in (*known[:2], replace(known[2], status="failed"), known[3]):
+            store.add_run(run)
+    assert stored_line(plan, tmp_path).startswith("2 of 12 runs are stored")
+    (tmp_path / STORE_FILE).write_bytes(b"no store")
+    assert "not counted" in stored_line(plan, tmp_path)

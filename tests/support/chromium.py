@@ -26,7 +26,7 @@ OPTIONS = (
     "--disable-sync",
     "--hide-scrollbars",
 )
-PATIENCE = 60.0  # seconds for anything to happen
+PATIENCE = 300.0  # seconds for anything to happen
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}
 
 

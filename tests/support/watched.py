@@ -40,6 +40,16 @@ def end_runs(folder: Path, runs: Iterable[Run], status: Status = "done", reason:
             add_run(store, run, status, reason)
 
 
+def add_epochs(folder: Path, runs: int) -> None:
+    """The next epoch of the first runs of the study that have not ended."""
+    with closing(Store.create(folder)) as store:
+        state = store.training_state()
+        waiting = [run for run in Plan.read(folder).runs.values() if run.identity not in state.runs]
+        with store.transaction():
+            for run in waiting[:runs]:
+                add_epoch(store, run, len(state.epochs.get(run.trajectory, ())) + 1)
+
+
 def add_run(store: Store, run: Run, status: Status = "done", reason: str = "") -> None:
     """The end of a run: cnn-pool is better by 0.05, and seeds differ."""
     score = 0.8 + 0.05 * (run.design == "cnn-pool") + 0.001 * (run.seed * 7 % 5) - 0.1 * (run.setting["lr"] == 0.1)

@@ -12,6 +12,9 @@ import pytest
 from support.torture import KILLS, PATIENCE_SECONDS, QUICK, case
 from support.torture_log import count, skip_when_late
 from tiebreak.results.check import check
+from tiebreak.results.seal import SEAL_FILE
+from tiebreak.watch import watched_folder
+from tiebreak.watch.watched_folder import WatchedFolder
 
 pytestmark = [pytest.mark.torture, pytest.mark.slow]  # fast: results/test_store.py and results/test_lock.py
 READERS = ("status", "verdict", "check", "report", "status", "check") if KILLS else ("status", "check")
@@ -58,6 +61,28 @@ def test_readers_beside_a_writer_see_a_whole_folder(
         began = [code for code, text in answers if not any(hint in text for hint in early)]
         assert set(began) == {0}, answers
         count("reads beside a writer", len(began))
+    tried.assert_equal(command.folder)
+
+
+@pytest.mark.parametrize("number", range(TIMES))
+def test_watching_without_a_pause_disturbs_nothing(
+    number: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_when_late()
+    monkeypatch.setattr(watched_folder, "REST", 0)
+    tried = case(*QUICK, tmp_path_factory)
+    command = tried.command(tmp_path / "out")
+    writer, study, states = command.start(), WatchedFolder(command.folder), list[str]()
+    while not states or writer.poll() is None:
+        if study.refresh():
+            count("readings of the page")
+        states.append(study.snapshot["state"])
+    study.refresh()
+    output, _ = writer.communicate(timeout=PATIENCE_SECONDS)
+    assert writer.returncode == 0, output
+    assert set(states) <= {"reading", "empty", "running", "ended"}, study.snapshot["problem"]
+    assert (study.snapshot["state"], study.snapshot["final"]) == ("ended", True)
+    assert (command.folder / SEAL_FILE).is_file()
     tried.assert_equal(command.folder)
 
 

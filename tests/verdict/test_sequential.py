@@ -18,11 +18,12 @@ growing = st.lists(st.integers(2, 200), min_size=1, max_size=6, unique=True).map
 
 def test_looks_come_after_half_as_many_seeds_again() -> None:
     assert look_sizes(6, 60) == (6, 9, 14, 21, 32, 48, 60)
-    assert look_sizes(6, 20) == (6, 9, 14, 20)
+    assert look_sizes(6, 12) == (6, 9, 12)
+    assert look_sizes(6, 20) == (6, 8, 11, 15, 20)  # a third where the end is near
     assert look_sizes(7, 7) == (7,)
     for last in range(6, 120):  # what is left after a kill is what was planned
         sizes = look_sizes(6, last)
-        assert all(look_sizes(each, last) == sizes[k:] for k, each in enumerate(sizes))
+        assert all(look_sizes(6, last, each) == sizes[k:] for k, each in enumerate(sizes))
     for first, end in ((7, 6), (1, 6)):
         with pytest.raises(ValueError, match="first look"):
             look_sizes(first, end)

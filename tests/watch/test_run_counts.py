@@ -18,7 +18,7 @@ LIVE = LiveProgress(
     updated=0.0,
     seconds_left=90.0,
     rate=12.0,
-    cohorts=(LiveCohort(name="cnn-pool", partial=0.5, seconds_left=30.0),),
+    cohorts=(LiveCohort(name="cnn-pool", epochs_left=5.5, seconds_left=30.0),),
 )
 
 

@@ -12,7 +12,7 @@ from tiebreak.watch.watched_folder import WatchedFolder
 
 COMPARISON = {
     "label", "primary", "a", "b", "metric", "goal", "unit", "margin", "difference", "low", "high", "n", "outcome",
-    "sentence", "path",
+    "sentence", "path", "kind", "words",
 }  # fmt: skip
 
 

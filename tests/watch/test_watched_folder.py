@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable
@@ -70,8 +69,7 @@ def test_a_running_study_is_read_row_by_row(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_is_interrupted(tmp_path: Path) -> None:
     watched.make_folder(tmp_path / "out", ended=1)
     study = WatchedFolder(tmp_path / "out")
-    mine = LiveProgress.here(tmp_path / "out")
-    write_live(tmp_path / "out", mine.model_copy(update={"started": mine.started - 100}))  # its number was used again
+    write_live(tmp_path / "out", LiveProgress.here(tmp_path / "out").model_copy(update={"process": 2**22 + 1}))
     study.refresh()
     assert study.snapshot["state"] == "interrupted"
 
@@ -197,8 +195,13 @@ def test_the_seed_of_a_plan_that_grows_is_followed(tmp_path: Path) -> None:
 
 def test_readings_take_a_small_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_folder, "REST", 1e9)
+    monkeypatch.setattr(watched_folder, "LONGEST_REST", 1e9)
     watched.make_folder(tmp_path / "out", ended=1)
+    write_live(tmp_path / "out", LiveProgress.here(tmp_path / "out"))
     study = WatchedFolder(tmp_path / "out")
-    assert study.refresh()
-    os.utime(tmp_path / "out" / "plan.json")
-    assert not study.refresh()  # not yet
+    for expected in (True, True, False):  # the first does not count
+        assert study.refresh() == expected
+        watched.add_epochs(tmp_path / "out", 1)
+    live_progress.remove_live(tmp_path / "out")
+    assert study.refresh()  # the end is shown at once
+    assert study.snapshot["state"] == "interrupted"

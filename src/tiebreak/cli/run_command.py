@@ -26,6 +26,7 @@ DataOption = Annotated[
         "--data", metavar="NAME", help="Another data set of `tiebreak data list`, or your own: ./folder, ./file."
     ),
 ]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")]
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[
     int | None, typer.Option("--epochs", min=1, metavar="N", help="Passes over the training data.")
@@ -100,6 +101,7 @@ def plan(
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,
+    out: OutOption = None,
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
     from tiebreak.cli.prediction import show_prediction
@@ -107,6 +109,7 @@ def plan(
     from tiebreak.plan.planner import make_plan
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
+    from tiebreak.results.stored_study import stored_line
     from tiebreak.study.design_file import designs_are_code
 
     chosen, console = _study(study, quick, data, seeds, epochs, grid), SafeConsole()
@@ -115,6 +118,8 @@ def plan(
         print_line(designs_are_code(chosen.designs_from))
     planned = make_plan(chosen, data_dir)
     summaries.print_plan(console, chosen, planned, looks)  # what takes no time first
+    if line := stored_line(planned, out or Path("runs") / chosen.name):
+        print_line(line)
     if chosen.program is None:
         show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
@@ -129,9 +134,7 @@ def run(
     max_seeds: MaxSeedsOption = None,
     epochs: EpochsOption = None,
     grid: GridOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")
-    ] = None,
+    out: OutOption = None,
     quick: QuickOption = False,
     device: DeviceOption = Device.cpu,
     workers: WorkersOption = None,

@@ -58,6 +58,7 @@ class NodeWorker:
 
     def __init__(self) -> None:
         _remove_leftovers()
+        self._unpacked: dict[str, Path] = {}  # parcels that this worker has compared with their sha256
         self._news: queue.Queue[Sent] = queue.Queue(MOST_WAITING)
 
     def hello(self, question: Question, device: str) -> Hello:
@@ -85,37 +86,36 @@ class NodeWorker:
 
         torch.set_num_threads(1)  # as in a local worker
         scratch = None if kit.in_place else Path(tempfile.mkdtemp(prefix=f"{SCRATCH}{psutil.Process().pid}-"))
-        outbox = Outbox(self._news, scratch)
+        outbox, end = Outbox(self._news, scratch), Sent()
         try:
             try:
-                job = _prepare(decode_job(line), kit, scratch)
+                job = self._prepare(decode_job(line), kit, scratch)
             except (TiebreakError, OSError) as error:
                 outbox.send(Abort(text=f"{platform.node()}: {error}"))
             else:
                 perform(job, outbox.send)
-            self._news.put(Sent())
         except BaseException as error:  # such as a GPU that no later call can use: another worker goes on
-            self._news.put(Sent(broken=describe_error(error, None)))
-        finally:
-            if scratch is not None:
-                shutil.rmtree(scratch, ignore_errors=True)
+            end = Sent(broken=describe_error(error, None))
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)  # before the driver may end this process
+        self._news.put(end)
+
+    def _prepare(self, job: Job, kit: Kit, scratch: Path | None) -> Job:
+        """The job with the paths of this machine, and everything at its place."""
+        if scratch is not None:
+            place = checkpoint_folder(scratch)
+            place.mkdir()
+            for name, content in kit.checkpoints.items():
+                (place / name).write_bytes(content)
+        for parcel in filter(None, (kit.designs, kit.data)):
+            if parcel.sha256 not in self._unpacked:
+                self._unpacked[parcel.sha256] = unpack(parcel, cache_dir() / "cluster", _get)
+        designs, data = (self._unpacked[each.sha256] if each else None for each in (kit.designs, kit.data))
+        return localised(job, scratch, designs, data)
 
 
 def _size(sent: Sent) -> int:
     return sum(map(len, sent.files.values()))
-
-
-def _prepare(job: Job, kit: Kit, scratch: Path | None) -> Job:
-    """The job with the paths of this machine, and everything at its place."""
-    cache = cache_dir() / "cluster"
-    if scratch is not None:
-        place = checkpoint_folder(scratch)
-        place.mkdir()
-        for name, content in kit.checkpoints.items():
-            (place / name).write_bytes(content)
-    designs = unpack(kit.designs, cache, _get) if kit.designs else None
-    data = unpack(kit.data, cache, _get) if kit.data else None
-    return localised(job, scratch, designs, data)
 
 
 def _get(reference: Any) -> bytes:

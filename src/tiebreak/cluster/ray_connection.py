@@ -22,7 +22,6 @@ FACTS_SECONDS = 60.0  # for the versions of a machine
 QUIET = {  # before Ray is imported, unless the user has set them
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # Ray's own lines about dead workers would go into the progress display
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
 Node = dict[str, Any]  # as `ray.nodes()` describes it
@@ -85,10 +84,11 @@ def _connect(ray: Any, address: str) -> None:
     thread = threading.Thread(target=connect, daemon=True)
     thread.start()
     thread.join(CONNECT_SECONDS)
+    token = "" if os.environ.get("RAY_AUTH_MODE") else "; if it asks for a token, set RAY_AUTH_MODE=token here too"
     if thread.is_alive():
-        raise TiebreakError(f"{where}: no answer within {CONNECT_SECONDS:g} s; is it Ray, and of this version?")
+        raise TiebreakError(f"{where}: no answer within {CONNECT_SECONDS:g} s; is it Ray, and of this version?{token}")
     if errors:
-        raise TiebreakError(f"{where}: {one_line(str(errors[0]) or repr(errors[0]), 300)}") from None
+        raise TiebreakError(f"{where}: {one_line(str(errors[0]) or repr(errors[0]), 300)}{token}") from None
 
 
 def _check_reachable(address: str, where: str) -> None:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import ray
 from ray.exceptions import ActorUnavailableError, RayError
@@ -27,10 +27,12 @@ from tiebreak.cluster.node_worker import Hello, NodeWorker, Sent
 from tiebreak.cluster.ray_connection import alive_nodes, connected
 from tiebreak.cluster.shipping import Question, Seen, Supplies, read_checkpoints, write_checkpoint
 from tiebreak.drive.assignment import MOST_DEATHS, Assignment
-from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import EpochDone, Job, Message, Note, decode, encode_job
 from tiebreak.plan.runs import Plan
 from tiebreak.text import one_line
+
+if TYPE_CHECKING:
+    from tiebreak.drive.machine import Machine
 
 WAIT_SECONDS = 1.0  # for news, before looking at the machines again
 

@@ -11,6 +11,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.text import number_of, rounded
 
+ROUNDS = 3  # of jobs for each place of a cluster, at least: the last round does not wait for one large cohort
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
 StrategyOption = Literal["auto", "loop", "fused"]
@@ -46,11 +47,17 @@ def most_at_once(runs: int, device: str, processes: int) -> int:
     return -(-runs // _parts(runs, runs, device, processes))
 
 
+def places_for(runs: int, total: int, slots: int) -> int:
+    """Over how many of a cluster's places a cohort is spread: all of them, unless other cohorts keep them busy too.
+
+    Runs gain from being fused with many others, so that small jobs are made only where places would be idle.
+    """
+    return max(1, min(slots, -(-ROUNDS * slots * runs // max(1, total))))
+
+
 def _parts(runs: int, fits: int, device: str, processes: int) -> int:
     """Into how many jobs of nearly equal size fused runs are split."""
-    if device != "cpu":
-        return -(-runs // fits)
-    needed = -(-runs // min(fits, CPU_COHORT))
+    needed = -(-runs // (min(fits, CPU_COHORT) if device == "cpu" else fits))
     even = -(-needed // processes) * processes  # as many for each process, so that all end together
     return max(needed, min(even, runs // 2))  # but never a lone run for the sake of it
 

@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tiebreak.drive.device import require_device
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.errors import TiebreakError
+from tiebreak.plan.runs import Plan
 from tiebreak.results.record import Precision, device_label
 from tiebreak.study.schema import Study
 from tiebreak.system import cores
 from tiebreak.text import printable
+
+if TYPE_CHECKING:
+    from tiebreak.cluster.ray_pool import RayPool
 
 LOCAL = "local"
 
@@ -69,3 +74,13 @@ def check_precision(study: Study, option: Precision) -> None:
             f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
             " --precision, or remove `precision` from the study"
         )
+
+
+def ray_pool(plan: Plan, folder: Path, machine: Machine) -> RayPool:
+    """The workers of a cluster; one line where Ray is not installed."""
+    from tiebreak.cluster.ray_connection import require_ray
+
+    require_ray(machine.on)
+    from tiebreak.cluster.ray_pool import RayPool
+
+    return RayPool(plan, folder, machine)

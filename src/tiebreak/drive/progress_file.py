@@ -1,4 +1,4 @@
-"""Tells readers beside a run how fast it goes: keeps the file of `results.live_progress` up to date, once a second."""
+"""Tells readers beside a run how fast it goes: keeps the file of `results.live_progress` up to date."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tiebreak.drive.messages import Message, Note, TrainingStarted
+from tiebreak.drive.messages import ClusterState, MachineState, Message, Note, TrainingStarted
 from tiebreak.drive.run_progress import RunProgress
 from tiebreak.files import failure
-from tiebreak.results.live_progress import LiveCohort, LiveProgress, remove_live, write_live
+from tiebreak.results.live_progress import LiveCohort, LiveProgress, MachineLoad, remove_live, write_live
 from tiebreak.text import one_line
 
 EVERY = 1.0  # seconds between two writings, at least
+SHARE = 0.01  # of the time that writing may take: seldom with very many runs
 ENOUGH = 1.0  # seconds of progress before the time left is estimated
 MOST_TEXT = 200  # characters of what is being done
 
@@ -39,7 +40,8 @@ class ProgressFile:
     def __init__(self, folder: Path, listen: Callable[[Message], None], clock: Clock = time.monotonic) -> None:
         self._folder, self._listen, self._clock = folder, listen, clock
         self._progress, self._content = RunProgress(), LiveProgress.here(folder)
-        self._written, self._doing = -math.inf, "starting"
+        self._next, self._doing = -math.inf, "starting"
+        self._machines: tuple[MachineLoad, ...] = ()
         self._first: tuple[float, float] | None = None  # when the first progress was made, and how much it was
 
     def on_message(self, message: Message) -> None:
@@ -49,26 +51,29 @@ class ProgressFile:
             self._first, self._doing = None, "training"
         elif isinstance(message, Note):
             self._doing = one_line(message.text, MOST_TEXT)
-        if self._clock() - self._written >= EVERY:
+        elif isinstance(message, ClusterState):
+            self._machines = tuple(map(_load, message.machines))
+        if self._clock() >= self._next:
             self.write()
         self._listen(message)
 
     def write(self) -> None:
         """Write the file as of now."""
-        self._written = self._clock()
-        progress = self._progress
+        start, progress = time.thread_time(), self._progress
         found = {
             "updated": time.time(),
             "doing": self._doing,
             "seconds_left": self._seconds_left(),
             "rate": _known(sum(progress.rates.values())),
             "cohorts": self._cohorts(),
+            "machines": self._machines,
         }
         self._content = self._content.model_copy(update=found)
         try:
             write_live(self._folder, self._content)
+            self._next = self._clock() + max(EVERY, (time.thread_time() - start) / SHARE)
         except OSError as error:
-            self._written = math.inf  # never again
+            self._next = math.inf  # never again
             self._listen(Note(text=f"{failure(self._folder, 'the time left cannot be written', error)}"))
 
     def _seconds_left(self) -> float | None:
@@ -87,11 +92,21 @@ class ProgressFile:
             left[run.cohort] = left.get(run.cohort, 0.0) + run.epochs - progress.epochs[one]
         found = []
         for name, training in progress.cohorts().items():
-            partial = sum(progress.epochs[one] - math.floor(progress.epochs[one]) for one in training)
             rate = sum(progress.rates[one] for one in training)
             seconds = _known(left[name] * progress.steps / rate) if rate > 0 else None
-            found.append(LiveCohort(name=name, partial=max(0.0, partial), seconds_left=seconds))
+            found.append(LiveCohort(name=name, epochs_left=max(0.0, left[name]), seconds_left=seconds))
         return tuple(found)
+
+
+def _load(machine: MachineState) -> MachineLoad:
+    return MachineLoad(
+        name=one_line(machine.name, MOST_TEXT),
+        cores=machine.cores,
+        cores_used=machine.cores_in_use,
+        gpus=machine.gpus,
+        jobs=machine.jobs,
+        alive=machine.alive,
+    )
 
 
 def _known(value: float) -> float | None:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import describe_choice, needs_measuring, split_into_jobs, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, strategy_for
 from tiebreak.drive.local_workers import Pool
-from tiebreak.drive.machine import LOCAL, Machine
-from tiebreak.drive.messages import Job, Message, Note, PendingRun, RunEnded, StrategyMeasured, TrainingStarted
+from tiebreak.drive.machine import LOCAL, Machine, ray_pool
+from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured
 from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
+from tiebreak.drive.run_shares import Cohorts, divide, training_started
 from tiebreak.drive.timing_budget import needs_timing, timing_seconds, training_seconds
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts, evaluation_key
 from tiebreak.results.example_selection import exhibit_runs
@@ -33,7 +34,6 @@ __all__ = ["Driver", "Listener", "Machine", "missing", "open_driver"]
 CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
 Listener = Callable[[Message], None]
-Cohorts = Mapping[str, Sequence[Run]]  # by key
 
 
 def missing(plan: Plan, store: Store) -> list[Run]:
@@ -53,23 +53,13 @@ def missing(plan: Plan, store: Store) -> list[Run]:
 def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
     """A driver with one open store and one set of worker processes. `listen` gets every message."""
     checksums = folder / CHECKSUMS_FILE
-    with closing(Store.create(folder)) as store, _workers(plan, folder, machine) as pool:
+    workers = Pool(machine.processes()) if machine.on == LOCAL else ray_pool(plan, folder, machine)
+    with closing(Store.create(folder)) as store, workers as pool:
         save_checksums(checksums)
         try:
             yield Driver(plan, folder, machine, store, pool, listen)
         finally:
             checksums.unlink(missing_ok=True)
-
-
-def _workers(plan: Plan, folder: Path, machine: Machine) -> Pool | RayPool:
-    if machine.on == LOCAL:
-        return Pool(machine.processes())
-    from tiebreak.cluster.ray_connection import require_ray
-
-    require_ray(machine.on)
-    from tiebreak.cluster.ray_pool import RayPool
-
-    return RayPool(plan, folder, machine)
 
 
 class Driver:
@@ -96,15 +86,16 @@ class Driver:
         left = {key: some for key, some in groups.items() if some[0].identity not in ended}
         names = cohort_names(left)
         strategies = {key: strategy_for(names[key], self._choice(key), self._machine.strategy) for key in left}
-        device, processes = self._machine.device, self._pool.slots
         self._time_in_turns(left, strategies)
+        slots, choices = self._pool.slots, {key: self._choice(key) for key in left}
+        shares = divide(left, strategies, choices, self._machine, slots, self._cost)
         jobs = [
-            self._job(share, work="train", strategy=strategy, compiled=choice and choice.compiled)
-            for key, strategy in strategies.items()
-            for choice in [self._choice(key)]
-            for share in split_into_jobs(left[key], strategy, choice, device, processes)
+            self._job(share, work="train", strategy=strategies[key], compiled=choice and choice.compiled)
+            for key, share in shares
+            for choice in [choices[key]]
         ]
-        self._listen(self._started(groups, strategies, min(processes, len(jobs))))
+        at_once = min(slots, len(jobs))
+        self._listen(training_started(self._plan, groups, strategies, self._cost, self._epochs_done, at_once))
         for message in failed:
             self._listen(message)
         self._work(jobs)
@@ -165,30 +156,6 @@ class Driver:
         runs, seconds = [some[0] for some in arms.values()], timing_seconds(len(arms), training)
         self._work([self._job(runs, work="time", seconds=seconds)])
 
-    def _started(self, groups: Cohorts, strategies: Mapping[str, Strategy], workers: int) -> TrainingStarted:
-        names = cohort_names(groups)
-        batch = next((run.batch for run in self._plan.runs.values()), 1)
-        runs = {}
-        for key, some in groups.items():
-            strategy = strategies.get(key, "loop")
-            for run in some:
-                states = self._resumable(run)
-                runs[run.identity] = PendingRun(
-                    label=run.label,
-                    cohort=names[key],
-                    trajectory=run.trajectory,
-                    epochs=run.epochs,
-                    done=states[0].epoch if states else 0,
-                    strategy=strategy,
-                    cost=self._cost(key, strategy) * batch / run.batch,
-                )
-        return TrainingStarted(
-            runs=runs,
-            steps=-(-self._plan.data.sizes["train"] // batch),
-            stored=len(self._plan.runs) - len(runs),
-            workers=workers,
-        )
-
     def _cost(self, key: str, strategy: Strategy) -> float:
         """Milliseconds for a step of a run, if they were measured; else the mean over the cohorts that were."""
         choice = self._choice(key)
@@ -216,6 +183,9 @@ class Driver:
         self._states = {}
         for state in self._store.checkpoints():
             self._states.setdefault(state.trajectory, []).append(state)
+
+    def _epochs_done(self, run: Run) -> int:
+        return max((state.epoch for state in self._resumable(run)), default=0)
 
     def _resumable(self, run: Run) -> tuple[CheckpointRecord, ...]:
         return resumable(run, self._states.get(run.trajectory, []))

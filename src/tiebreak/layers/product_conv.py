@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import grad as conv_grad
 
 from tiebreak.cost.formulas import conv_size
+from tiebreak.layers.batchnorm import BatchNorm
 
 # Not chosen by itself until it has been measured on a GPU: TIEBREAK_TENSOR_CORE_CONV=1 turns it on.
 ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV") == "1"
@@ -60,7 +61,7 @@ def product_conv_weight(
 
 def _last(values: Tensor) -> Tensor:
     """The same with its channels last in memory."""
-    return values.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
+    return _empty(values, values.shape[2], list(values.shape[-2:])).copy_(values)
 
 
 def _empty(like: Tensor, channels: int, sizes: Ints) -> Tensor:
@@ -211,8 +212,13 @@ FORMS: dict[type[nn.Module], type[nn.Module]] = {nn.Conv1d: ProductConv1d, nn.Co
 
 
 def use_products(network: nn.Module) -> None:
-    """Give every `nn.Conv1d` and `nn.Conv2d` this form. Paddings other than zeros, or by name, stay as they are."""
+    """Give every `nn.Conv1d` and `nn.Conv2d` this form, and batch normalisation its statistics in one pass.
+
+    Paddings other than zeros, or by name, stay as they are.
+    """
     for layer in network.modules():
         form = FORMS.get(type(layer))
         if form is not None and layer.padding_mode == "zeros" and not isinstance(layer.padding, str):
             layer.__class__ = form
+        elif isinstance(layer, BatchNorm):
+            layer.one_pass = True

@@ -87,6 +87,15 @@ def writable(path: Path) -> bool:
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a file, None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 @contextmanager
 def closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
     """Close the connection if the block fails."""

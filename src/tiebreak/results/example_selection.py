@@ -6,24 +6,33 @@ import numpy as np
 import numpy.typing as npt
 
 from tiebreak.results.tally import Tally
+from tiebreak.study.schema import Study
 
+MOVED = {"disturbed", "shift", "rotate", "scale"}  # evaluation options
 APART, HARD = 4, 4  # examples that only one arm gets right, for either arm; examples that both get wrong
 
 
 def exhibit_runs(tally: Tally) -> dict[str, tuple[int, ...]]:
     """The runs to make exhibits of, each with the test examples to show.
 
-    Every arm's runs at its chosen setting; only the first run of an arm shows test examples.
+    Every arm's runs at its chosen setting; only the first run of an arm shows test examples. Of classified images the
+    other runs have robustness curves only, which are made where the report shows them.
     """
     examples = contrasting_examples(tally)
+    only_first = tally.study.task == "classify" and not shows_moved_images(tally.study)
     found: dict[str, tuple[int, ...]] = {}
     for arm in tally.study.arms:
         setting = tally.chosen(arm.name)
         seeds = list(tally.scores(arm.name, setting, tally.study.metric))
-        for seed in seeds:
+        for seed in seeds[:1] if only_first else seeds:
             identity = tally.plan.arm(arm.name).run(setting, seed)
             found.setdefault(identity, examples if seed == seeds[0] else ())
     return found
+
+
+def shows_moved_images(study: Study) -> bool:
+    """Whether the report shows accuracy on moved images: an arm is evaluated on such images."""
+    return any(MOVED & arm.evaluation.keys() for arm in study.arms)
 
 
 def contrasting_examples(tally: Tally) -> tuple[int, ...]:

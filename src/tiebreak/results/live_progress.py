@@ -21,6 +21,7 @@ from tiebreak.errors import TiebreakError
 
 LIVE_FILE = ".progress.json"
 MOST_BYTES = 1 << 20
+CLOCK = 5.0  # seconds by which a clock may be set
 SILENCE = 120.0  # seconds after which a run on another machine is taken for dead
 
 Positive = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -32,10 +33,10 @@ class _Part(BaseModel):
 
 
 class LiveCohort(_Part):
-    """A cohort that is being trained: the parts of epochs that are not stored yet, and the time left."""
+    """A cohort that is being trained: the epochs, with their parts, and the time that are left of all its runs."""
 
     name: Name
-    partial: Positive = 0.0
+    epochs_left: Positive | None = None
     seconds_left: Positive | None = None
 
 
@@ -75,10 +76,14 @@ class LiveProgress(_Part):
         """Whether the process that wrote it is still at work in this very folder, as far as can be known."""
         if folder.stat().st_ino != self.folder:
             return False
+        lately = time.time() - self.updated < SILENCE
         if self.host != socket.gethostname():
-            return time.time() - self.updated < SILENCE
+            return lately
         try:
-            return abs(psutil.Process(self.process).create_time() - self.started) < 1.0
+            # the time of its beginning follows from the clock, which may be set while it works
+            return abs(psutil.Process(self.process).create_time() - self.started) < CLOCK or lately
+        except psutil.AccessDenied:
+            return True  # a process of another user
         except psutil.Error:
             return False
 

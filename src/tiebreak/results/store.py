@@ -22,6 +22,7 @@ from tiebreak.results.connection import (
     closed_on_error,
     connect,
     connect_reader,
+    file_identity,
     log_of,
     readable,
     readable_rows,
@@ -42,6 +43,7 @@ from tiebreak.results.record import (
     TrainingState,
 )
 from tiebreak.results.row_decoding import Decoder
+from tiebreak.results.row_queries import epoch_numbers, older_checkpoints
 from tiebreak.results.seal import seal_problem, unseal
 from tiebreak.text import number_of, printable
 
@@ -73,7 +75,7 @@ class Store:
                 store = cls(path, connection)
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("PRAGMA synchronous=FULL")
-                store._opened = _identity(path)
+                store._opened = file_identity(path)
                 with store.transaction():
                     create_tables(path, connection)
                 store.schema = schema_of(path, connection)
@@ -115,7 +117,7 @@ class Store:
 
     def check_identity(self) -> None:
         """Stop if the file was removed or replaced: what is written to the open one is lost."""
-        if self._opened is None or _identity(self.path) == self._opened:
+        if self._opened is None or file_identity(self.path) == self._opened:
             return
         try:  # of the file that is still open
             runs, epochs = (self._rows(f"SELECT count(*) FROM {table}")[0][0] for table in ("runs", "epochs"))
@@ -234,18 +236,9 @@ class Store:
         return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
     def superfluous_checkpoints(self, newest: Sequence[CheckpointRecord], kept: int) -> list[CheckpointRecord]:
-        """The checkpoints of runs, each up to its newest one, without the last `kept`. Only these rows are read."""
-        if not newest:
-            return []
-        columns = "identity, trajectory, epoch, file, sha256, row_sha256"
-        places = ", ".join(["(?, ?)"] * len(newest))
-        rows = self._rows(
-            f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY identity ORDER BY epoch DESC) AS place "
-            f"FROM checkpoints JOIN (VALUES {places}) ON identity = column1 AND epoch <= column2) WHERE place > ?",
-            (*(value for each in newest for value in (each.identity, each.epoch)), kept),
-        )
-        intact = [content for *content, sha256 in rows if row_hash(*content) == sha256]
-        return self._decoded("checkpoints", self._decoder().checkpoint, intact)
+        """The checkpoints of runs, each up to its newest one, without the last `kept`."""
+        rows = older_checkpoints(self._rows, newest, kept)
+        return self._decoded("checkpoints", self._decoder().checkpoint, rows)
 
     def records(self) -> Records:
         """Everything else, as of one moment. Rows that are damaged are left out and named in `damaged`."""
@@ -276,15 +269,12 @@ class Store:
         )
 
     def training_state(self) -> TrainingState:
-        """Which runs have ended and which epochs are there, as of one moment. Other tables are not read."""
+        """Which runs have ended and which epochs are there, as of one moment. Epochs are counted, not read."""
         with self.transaction("DEFERRED"):
-            rows, damaged = self._verified_tables("epochs", "runs")
-            choices = self.choices()
-        epochs: dict[str, list[int]] = {}
-        for trajectory, epoch, _ in rows["epochs"]:
-            epochs.setdefault(trajectory, []).append(epoch)
-        runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows["runs"])}
-        return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=damaged)
+            rows, damaged = self._verified("runs")
+            epochs, choices = epoch_numbers(self._rows), self.choices()
+        runs = {run.identity: run for run in self._decoded("runs", self._decoder().run, rows)}
+        return TrainingState(runs=runs, epochs=epochs, choices=choices, damaged=tuple(damaged))
 
     def rows_from(self, table: str, first: int) -> tuple[list[Any], int]:
         """The rows of a table from a rowid on, with their rowid in front and unchecked, and how many it has in all."""
@@ -404,12 +394,3 @@ class Store:
     def _rows(self, query: str, values: Collection[str | int] = ()) -> list[Any]:
         with readable(self.path):
             return self._connection.execute(query, tuple(values)).fetchall()
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    """Device and inode of a file, None where there is none."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

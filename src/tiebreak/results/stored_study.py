@@ -9,10 +9,11 @@ from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.results.manifest import STUDY_FILE, is_recorded
-from tiebreak.results.store import Store
+from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE
 from tiebreak.study.schema import Study
+from tiebreak.text import number_of
 
 # More seeds extend the results, the designs are compared by their code, and the others are text or another version.
 NOT_COMPARED = {"seeds", "until_decided", "designs_from", "question", "about", "quick"}
@@ -68,3 +69,14 @@ def stored_runs(folder: Path) -> tuple[set[str], set[str]]:
     with closing(Store.open(folder)) as store:
         state = store.training_state()
     return {identity for identity, run in state.runs.items() if run.status != "failed"}, set(state.epochs)
+
+
+def stored_line(plan: Plan, folder: Path) -> str:
+    """How many runs of a plan a results folder has already, in words; empty where there is no such folder."""
+    if not (folder / STORE_FILE).is_file():
+        return ""
+    try:
+        kept = len(stored_runs(folder)[0] & plan.runs.keys())
+    except TiebreakError as error:
+        return f"the runs that are stored already were not counted: {error}"
+    return f"{kept} of {number_of(len(plan.runs), 'run')} are stored already in {folder}"

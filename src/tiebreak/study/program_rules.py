@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Study
 
 STUDY_KEYS = {"name", "question", "task", "data", "metric", "margin", "seeds", "about", "program", "grid", "arms"}
-STUDY_KEYS |= {"comparisons", "quick"}
+STUDY_KEYS |= {"comparisons", "quick", "until_decided"}
 ARM_KEYS = {"name", "with_values", "command", "function", "grid"}
 QUICK_KEYS = {"seeds", "grid", "without"}
 FILLED = {"protocol": OWN, "budget": {"epochs": 1, "batch": 1}}  # what a resolved study file holds for a program

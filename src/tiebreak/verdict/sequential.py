@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 GROWTH = 1.5  # from one look to the next
+SLOW_GROWTH = 4 / 3  # where the end is near: with 6 seeds first and 20 at most, half as many again would skip 11
+NEAR = (2.5, 4.0)  # times the first look
 FIRST = 0.1  # share of the error that the first look spends, so that a large difference is found at once
 EXPONENT = 3  # of the seeds, for the rest until the planned end
 RESERVE = 0.1  # share that is left at the planned end; each look after it spends half of what remains
@@ -27,16 +29,17 @@ STEP = 0.5  # between two of them: half the standard deviation of one more seed
 LEVELS = np.concatenate((np.geomspace(1e-9, 1e-3, 13)[:-1], np.geomspace(1e-3, 1.0, 25)))  # interpolated between
 
 
-def look_sizes(first: int, end: int) -> tuple[int, ...]:
-    """Seeds at each look: the least number, then half as many again, until `end`.
+def look_sizes(first: int, end: int, after: int | None = None) -> tuple[int, ...]:
+    """Seeds at each look: the least number, then half as many again (a third where the end is near), until `end`.
 
-    A last step of less than a quarter is joined to the one before it.
+    A last step of less than a quarter is joined to the one before it. `after`: from this look on.
     """
     if not 2 <= first <= end:
         raise ValueError(f"the first look should have at least 2 and at most {end} seeds, not {first}")
-    sizes = [first]
+    growth = SLOW_GROWTH if NEAR[0] * first <= end < NEAR[1] * first else GROWTH
+    sizes = [first if after is None else after]
     while sizes[-1] < end:
-        following = math.ceil(sizes[-1] * GROWTH)
+        following = math.ceil(round(sizes[-1] * growth, 9))
         sizes.append(end if 1.25 * following > end else following)
     return tuple(sizes)
 

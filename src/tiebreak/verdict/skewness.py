@@ -13,6 +13,7 @@ monotone, and sqrt(n) h(S) is compared with Student's t (Hall, 1992).
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,22 @@ from tiebreak.verdict.power import quantile
 Differences = NDArray[np.float64]
 
 LEAST = 6  # seeds; with fewer nothing was simulated, and nothing is decided
+REMEMBERED = 64  # seeds; the skewness of more is computed each time, as memory has an end
 NORMAL = 1.96  # standard errors of g that 95 % of normal samples do not exceed
 
 
 def skewness(differences: Differences) -> float:
     """g; 0 without spread."""
+    return _remembered(differences.tobytes()) if len(differences) <= REMEMBERED else _skewness(differences)
+
+
+@lru_cache(maxsize=50_000)
+def _remembered(content: bytes) -> float:
+    """Each test and interval asks for that of the same differences."""
+    return _skewness(np.frombuffer(content))
+
+
+def _skewness(differences: Differences) -> float:
     centred = differences - differences.mean()
     scale = float(np.abs(centred).max(initial=0.0))
     if scale == 0:

@@ -86,7 +86,8 @@ def stopping_of(
         return None
     wanted = [index for index, item in enumerate(comparisons) if item.primary or rule.comparisons == "all"]
     undecided = [index for index in wanted if comparisons[index].verdict == "undecided"]
-    further = look_sizes(looks.seeds[-1], rule.max_seeds)[1:] if looks.seeds[-1] < rule.max_seeds else ()
+    first, last = looks.seeds[0], looks.seeds[-1]
+    further = look_sizes(first, rule.max_seeds, last)[1:] if last < rule.max_seeds else ()
     chance: float | None = None
     reason: Literal["decided", "most seeds", "futile", "goes on", "not final"] = "goes on"
     if undecided and further:

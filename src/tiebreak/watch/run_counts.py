@@ -60,7 +60,8 @@ def count_cohorts(groups: Groups, records: Records, live: LiveProgress | None) -
             elif run.task != PROGRAM:
                 epochs_done += min(len(records.epochs.get(run.trajectory, ())), run.epochs)
         total, now = sum(run.epochs for _, run in runs), working.get(name)
-        partial = now.partial if now is not None else 0.0
+        if now is not None and now.epochs_left is not None and runs[0][1].task != PROGRAM:
+            epochs_done = max(epochs_done, total - now.epochs_left)  # an epoch that is being tested is not stored yet
         found.append(
             CohortCounts(
                 name=name,
@@ -68,7 +69,7 @@ def count_cohorts(groups: Groups, records: Records, live: LiveProgress | None) -
                 done=status["done"],
                 failed=status["failed"],
                 diverged=status["diverged"],
-                epochs_done=round(min(epochs_done + partial, total), 2),
+                epochs_done=round(min(epochs_done, total), 2),
                 epochs=total,
                 seconds_left=now.seconds_left if now is not None else None,
             )

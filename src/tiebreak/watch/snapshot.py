@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from tiebreak.plan.runs import Plan
+from tiebreak.report import formatting
 from tiebreak.results.live_progress import LiveProgress
 from tiebreak.results.record import Records
 from tiebreak.study import registry
@@ -21,6 +22,7 @@ from tiebreak.watch.verdict_so_far import SoFar, tally_of
 
 State = Literal["reading", "running", "ended", "interrupted", "empty", "unreadable"]
 SUMMARY = ("id", "name", "question", "folder", "state", "verdict", "final", "progress", "problem", "updated")
+MOST_MACHINES = 200
 MOST_TEXT = 2_000  # characters of a text that a study gives itself
 NO_PROGRESS = {"runs_done": 0, "runs": 0, "epochs_done": 0, "epochs": 0, "seconds_left": None, "rate": None}
 
@@ -77,6 +79,7 @@ def snapshot_of(reading: Reading, identity: str, folder: str, updated: float) ->
     complete = progress["runs_done"] == progress["runs"]
     state: State = "running" if reading.live is not None else "ended" if complete else "interrupted"
     stopping = so_far.verdict.stopping
+    machines = reading.live.machines[:MOST_MACHINES] if reading.live is not None else ()
     final = state == "ended" and (stopping is None or stopping.next is None)
     return (
         snapshot_without_records(
@@ -96,7 +99,7 @@ def snapshot_of(reading: Reading, identity: str, folder: str, updated: float) ->
             "curves": curves_of(tally_of(study, plan, records, so_far.verdict)),
             "troubles": troubles[:MOST_TROUBLES],
             "troubles_count": len(troubles),
-            "machines": [machine.model_dump() for machine in reading.live.machines] if reading.live is not None else [],
+            "machines": [machine.model_dump() for machine in machines],
             "warnings": [one_line(line) for line in so_far.verdict.warnings[:MOST_TROUBLES]],
             "report": f"/study/{identity}/report/" if final and reading.report else None,
         }
@@ -111,11 +114,13 @@ def _comparisons(study: Study, so_far: SoFar) -> list[dict[str, Any]]:
 
 def _comparison(study: Study, item: ComparisonResult, path: Sequence[Any], hidden: bool) -> dict[str, Any]:
     known: dict[str, Any] = {"difference": item.difference, "low": item.low, "high": item.high, "n": item.seeds}
-    known |= {"outcome": item.verdict, "sentence": item.sentence}
-    nothing = {"difference": None, "low": None, "high": None, "n": 0, "outcome": "undecided", "sentence": ""}
+    known |= {"outcome": item.verdict, "words": formatting.outcome(item), "sentence": item.sentence}
+    nothing: dict[str, Any] = dict.fromkeys(("difference", "low", "high")) | {"n": 0, "sentence": ""}
+    nothing |= dict.fromkeys(("outcome", "words"), "undecided")
     found: dict[str, Any] = _plain(
         {
             "label": item.name,
+            "kind": item.kind,
             "primary": item.primary,
             "a": item.side_names[0],
             "b": item.side_names[1],

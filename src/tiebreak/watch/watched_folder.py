@@ -32,7 +32,7 @@ from tiebreak.watch.verdict_so_far import SoFar, verdict_so_far
 
 FILES = (STORE_FILE, log_of(Path(STORE_FILE)).name, PLAN_FILE, STUDY_FILE, HTML_FILE, SEAL_FILE, LIVE_FILE)
 PLANNED = slice(2, 4)  # the places of plan and study in a stamp
-REST = 30  # the time between two readings is so many times the time that one takes
+REST, LONGEST_REST = 30, 20.0  # between two readings: so many times the time that one takes, and seconds at most
 TRIES = 3  # a file that is just being replaced cannot be read: only the third failure is shown
 WAIT = 2.0  # seconds for another program that holds the store
 
@@ -83,7 +83,8 @@ class WatchedFolder:
             name, question = before["name"], before["question"]
             self.snapshot = self._without_records("unreadable", one_line(_problem(error)), name, question)
             self._stamp = stamp
-        self._next = time.monotonic() + REST * (time.thread_time() - start)
+        if before["state"] != "reading":  # the first takes long, once
+            self._next = time.monotonic() + min(REST * (time.thread_time() - start), LONGEST_REST)
         return self.snapshot != before
 
     def _read(self, stamp: Stamp) -> dict[str, Any]:

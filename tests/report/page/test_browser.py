@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import struct
 import subprocess
 import zlib
@@ -15,21 +14,10 @@ import numpy as np
 import pytest
 
 from support import sample_exhibits, sample_findings, sample_report
+from support.chromium import CHROMIUM, OPTIONS
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--hide-scrollbars",
-)
 # A window is never narrower than 500 px, a frame is as narrow as asked for, and its owner may measure it.
 MEASURE = """<!doctype html><iframe id="page" style="width:{width}px;height:800px;border:0" srcdoc="{page}"></iframe>
 <script>addEventListener("load", () => {{

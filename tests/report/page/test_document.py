@@ -4,6 +4,7 @@ import dataclasses
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.written import Outline, page, text
 from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import comparisons, document, view
 from tiebreak.verdict.decide import make_verdict
-from tiebreak.verdict.model import Look, RankedArm
+from tiebreak.verdict.model import ComparisonResult, Look, RankedArm, Verdict
 
 ATTACK = '<script>alert("x")</script> & | `code` *bold*'
 EVERY = [
@@ -247,3 +248,18 @@ def test_the_markdown_has_the_ranking_and_the_looks_that_the_page_draws() -> Non
     once = text(dataclasses.replace(whole, verdict=whole.verdict.model_copy(update={"ranking": ()})))
     assert "Looks at" not in once
     assert "share a letter" not in once
+
+
+@pytest.mark.parametrize("render", [page, text])
+def test_a_finding_that_another_test_set_may_not_show_is_called_so(render: Callable[[Evidence], str]) -> None:
+    whole = sample_report.complete()
+    main, *others = whole.verdict.comparisons
+    narrow = main.model_copy(update={"verdict": "a", "crossed_low": -0.01, "crossed_high": 0.05})
+    said = "the finding is about this test set"
+    assert said in render(dataclasses.replace(whole, verdict=with_comparisons(whole, narrow, *others)))
+    clear = narrow.model_copy(update={"crossed_low": 0.01})
+    assert said not in render(dataclasses.replace(whole, verdict=with_comparisons(whole, clear, *others)))
+
+
+def with_comparisons(whole: Evidence, *items: ComparisonResult) -> Verdict:
+    return whole.verdict.model_copy(update={"comparisons": items})

@@ -13,6 +13,7 @@ run repeats bit for bit. Groups are in the grid; depthwise layers have kernels o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,15 +41,16 @@ class Blocks:
     stages: int = 3
 
 
-# By kind, columns and inner size of one group's product: to be filled from benchmarks/kernels_gpu.py.
-TUNED: dict[tuple[str, int, int], Blocks] = {}
+# By operation, columns and inner size of one group's product, and type: to be filled from benchmarks/kernels_gpu.py.
+TUNED: dict[tuple[str, int, int, torch.dtype], Blocks] = {}
+WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
 PLACES = 4096  # of one part of a weight gradient's sum
 
 
 def blocks_of(kind: str, rows: int, columns: int, inner: int, dtype: torch.dtype) -> Blocks:
     """The tile for a product of this size: from the table, else a rule that has not been measured yet."""
-    if (kind, columns, inner) in TUNED:
-        return TUNED[kind, columns, inner]
+    if (kind, columns, inner, dtype) in TUNED:
+        return TUNED[kind, columns, inner, dtype]
     wide = 64 if dtype == torch.bfloat16 else 32
     if kind == "weight":  # few rows and columns, a long sum
         return Blocks(side(rows, 64), side(columns, 64), wide)
@@ -71,7 +73,8 @@ def _gather(
     N: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, GROUPS: tl.constexpr,
     MV: tl.constexpr, MH: tl.constexpr, OV: tl.constexpr, OH: tl.constexpr, TV: tl.constexpr, TH: tl.constexpr,
     DV: tl.constexpr, DH: tl.constexpr,
-    BIASED: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    BIASED: tl.constexpr, PRECISION: tl.constexpr, WIDEN: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     places: tl.constexpr = HO * WO
     inner: tl.constexpr = P * Q * C
@@ -105,6 +108,8 @@ def _gather(
             mask=(k < inner)[:, None] & (n < N)[None, :],
             other=0.0,
         )
+        if WIDEN:
+            left, right = left.to(tl.float32), right.to(tl.float32)
         total = tl.dot(left, right, total, input_precision=PRECISION)
     if BIASED:
         total += tl.load(bias + (run * GROUPS + group) * N + n, mask=n < N, other=0.0).to(tl.float32)[None, :]
@@ -121,7 +126,7 @@ def _weight_gradient(
     ROWS: tl.constexpr, C: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
     N: tl.constexpr, P: tl.constexpr, Q: tl.constexpr, HO: tl.constexpr, WO: tl.constexpr, GROUPS: tl.constexpr,
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
-    CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
+    CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr, WIDEN: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     places: tl.constexpr = HO * WO
@@ -154,6 +159,8 @@ def _weight_gradient(
             mask=(o < N)[:, None] & here[None, :],
             other=0.0,
         )
+        if WIDEN:
+            above, value = above.to(tl.float32), value.to(tl.float32)
         total = tl.dot(above, value, total, input_precision=PRECISION)
     where = dw + ((run * PARTS + part) * GROUPS * N + group * N + o)[:, None] * columns
     where += (c * (P * Q) + tap)[None, :]
@@ -182,7 +189,13 @@ def forward(
     run, out, inner, down, right = weight.stride()
     steps = (*stride, *(-side for side in padding), *dilation, 1, 1)
     _launch(
-        (x, weight, bias, y), (run, columns * out, out, inner, down, right), (inputs, columns), groups, steps, blocks
+        "forward",
+        (x, weight, bias, y),
+        (run, columns * out, out, inner, down, right),
+        (inputs, columns),
+        groups,
+        steps,
+        blocks,
     )
     return y
 
@@ -203,12 +216,19 @@ def input_gradient(
     run, out, inner, down, right = weight.stride()
     steps = (1, 1, *padding, *(-side for side in dilation), *stride)
     _launch(
-        (dy, weight, None, dx), (run, outputs * out, inner, out, down, right), (outputs, columns), groups, steps, blocks
+        "input",
+        (dy, weight, None, dx),
+        (run, outputs * out, inner, out, down, right),
+        (outputs, columns),
+        groups,
+        steps,
+        blocks,
     )
     return dx
 
 
 def _launch(
+    kind: str,
     tensors: tuple[Tensor, Tensor, Tensor | None, Tensor],
     strides: Sequence[int],
     channels: tuple[int, int],
@@ -222,13 +242,14 @@ def _launch(
     inputs, columns = channels
     kernel, sizes = weight.shape[-2:], y.shape[-2:]
     places = rows * sizes[0] * sizes[1]
-    tile = blocks or blocks_of("gather", places, columns, inputs * kernel[0] * kernel[1], x.dtype)
+    tile = blocks or blocks_of(kind, places, columns, inputs * kernel[0] * kernel[1], x.dtype)
     bias = bias.contiguous() if bias is not None else None
     shape = (rows, inputs, *x.shape[-2:], columns, *kernel, *sizes, groups)
     grid = (runs * groups * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)
     _gather[grid](
         x, weight, y if bias is None else bias, y, *x.stride(), *strides, *y.stride(), *shape, *steps,
-        bias is not None, input_precision(), tile.m, tile.n, tile.k, num_warps=tile.warps, num_stages=tile.stages,
+        bias is not None, input_precision(), WIDENED, tile.m, tile.n, tile.k,
+        num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
 
 
@@ -252,7 +273,7 @@ def weight_gradient(
     grid = (runs * groups * parts * triton.cdiv(rows_of_group, tile.m) * triton.cdiv(columns, tile.n),)
     flat = [side for each in geometry for side in each]
     _weight_gradient[grid](
-        dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, chunk, parts, input_precision(),
+        dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, chunk, parts, input_precision(), WIDENED,
         tile.m, tile.n, tile.k, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
     return dw

@@ -21,6 +21,7 @@ from tiebreak.report.exhibits import (
 from tiebreak.report.exhibits.breakdown import Breakdown
 from tiebreak.report.exhibits.prepared import Activations, Example, Maps, Move
 from tiebreak.report.figures import agreement
+from tiebreak.results.example_selection import shows_moved_images
 from tiebreak.text import listed
 
 EXAMPLE_BUDGET, MAP_BUDGET = 110_000, 200_000  # characters of the page
@@ -117,8 +118,7 @@ def figures(evidence: Evidence) -> dict[str, Any]:
 
 def _moves(evidence: Evidence) -> list[Move]:
     """Accuracy on moved images, where the study asks for it: an arm is evaluated on such images."""
-    asked = any({"disturbed", *prepared.MOVES} & arm.evaluation.keys() for arm in evidence.study.arms)
-    return prepared.robustness(evidence) if asked else []
+    return prepared.robustness(evidence) if shows_moved_images(evidence.study) else []
 
 
 def _breakdown(move: Move) -> Breakdown:

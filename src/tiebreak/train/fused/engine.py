@@ -22,6 +22,7 @@ from torch.func import vmap
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.carry import carried
 from tiebreak.layers.gradient_hooks import hook_obstacle
+from tiebreak.layers.product_conv import ENABLED, use_products
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
@@ -73,7 +74,7 @@ class Fused:
         self._states = [*states, *[_copied(states[-1])] * padding]
         use_plain_cells(network, True)
         if self._device.type == "cuda" and not alone:
-            stack_convolutions(network)
+            (use_products if ENABLED else stack_convolutions)(network)
         self._stack = Stack(self._states)
         if alone:
             _share(network, states[0])

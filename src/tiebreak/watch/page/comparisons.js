@@ -65,14 +65,9 @@ export class Comparisons {
     setText(difference, signed(item.difference));
     setText(interval, signedInterval(item.low, item.high));
     setText(seeds, count(item.n));
-    setText(outcome, words(item));
+    setText(outcome, item.words ?? "");
     drawBar(bar.firstElementChild, item, limits.get(item.metric));
   }
-}
-
-/** A verdict in a few words. */
-function words({ outcome, a, b, margin }) {
-  return { a: `${a} better`, b: `${b} better`, same: `same within ±${margin}`, undecided: "undecided" }[outcome] ?? "";
 }
 
 const key = (item) => `${item.label} ${item.metric}`;

@@ -20,8 +20,9 @@ export class IntervalChart extends Chart {
   }
 
   update(comparison) {
-    const { label, metric, margin, unit, a, b, goal } = comparison;
-    this.sides = a && b ? (goal === "min" ? [b, a] : [a, b]) : null; // better when the difference is above, below 0
+    const { label, metric, margin, unit, a, b, goal, kind } = comparison;
+    // who is better above 0 and below; an interaction has no better side
+    this.sides = kind === "pair" || kind === "setting" ? (goal === "min" ? [b, a] : [a, b]) : null;
     const all = comparison.path?.length ? comparison.path : [comparison];
     const step = Math.ceil(all.length / SHOWN);
     this.path = all.filter((point, i) => known(point) && (i % step === 0 || i === all.length - 1));
