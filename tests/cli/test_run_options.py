@@ -7,7 +7,7 @@ import inspect
 import pytest
 from typer.testing import CliRunner
 
-from tiebreak.cli import run_command
+from tiebreak.cli import plan_command, run_command
 from tiebreak.cli.app import app
 from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
@@ -17,9 +17,9 @@ SHARED = ("study", "data", "data_dir", "seeds", *GROWING, "epochs", "grid", "qui
 
 
 def test_run_has_every_option_of_plan() -> None:
-    plan, run = (inspect.signature(command).parameters for command in (run_command.plan, run_command.run))
+    plan, run = (inspect.signature(command).parameters for command in (plan_command.plan, run_command.run))
     assert tuple(plan) == SHARED
-    assert set(run) == {*SHARED, "strategy", "precision", "allow_program"}
+    assert set(run) == {*SHARED, "strategy", "precision", "allow_program", "on", "watch", "port"}
     assert all(run[name] == plan[name] for name in plan)
 
 
@@ -35,17 +35,17 @@ def test_the_options_are_those_of_a_machine() -> None:
 
 
 def test_options_change_the_study() -> None:
-    chosen = run_command._study("pooling", quick=True, data=None, seeds=3, epochs=2, grid=None)
+    chosen = run_command.chosen_study("pooling", quick=True, data=None, seeds=3, epochs=2, grid=None)
     assert (chosen.seeds, chosen.budget.epochs) == (3, 2)
-    assert chosen.data == run_command._study("pooling", True, None, None, None, None).data
+    assert chosen.data == run_command.chosen_study("pooling", True, None, None, None, None).data
 
 
 def test_the_grid_is_widened_by_an_option() -> None:
-    chosen = run_command._study("heads", quick=True, data=None, seeds=None, epochs=None, grid=["lr=0.1,0.01"])
+    chosen = run_command.chosen_study("heads", quick=True, data=None, seeds=None, epochs=None, grid=["lr=0.1,0.01"])
     assert chosen.grid == {"lr": (0.1, 0.01)}
     for wrong in ("lr", "lr=", "lr=0.1,fast"):
         with pytest.raises(TiebreakError, match=f"--grid {wrong}"):
-            run_command._study("heads", quick=True, data=None, seeds=None, epochs=None, grid=[wrong])
+            run_command.chosen_study("heads", quick=True, data=None, seeds=None, epochs=None, grid=[wrong])
 
 
 @pytest.mark.parametrize("name", ["run", "plan"])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import platform
 import queue
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,6 +91,7 @@ def test_data_that_cannot_be_found_stops_the_study(tmp_path: Path, data: Path) -
     (message,) = [each for each in map(_decoded, do(NodeWorker(), job, NOTHING)) if each]
     assert isinstance(message, Abort)
     assert "/nowhere" in message.text
+    assert platform.node() in message.text
 
 
 def test_an_error_of_the_worker_itself_is_told(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from support.small_study import contents, small_study, train_in, train_plan, write_data
+from support.small_study import contents, epochs_in, small_study, train_in, train_plan, write_data
 from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import ClusterState, EpochDone, Message, Note, RunEnded
 from tiebreak.plan.planner import make_plan
@@ -244,3 +248,46 @@ def test_a_job_that_kills_its_worker_three_times_fails_and_others_go_on(tmp_path
     assert ended["kills"].status == "failed"
     assert "3 times" in ended["kills"].reason
     assert any(isinstance(message, EpochDone) for message in heard)
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+
+from support.small_study import small_study, train_plan
+from tiebreak.drive.machine import Machine
+from tiebreak.plan.planner import make_plan
+
+data, folder = map(Path, sys.argv[1:])
+plan = make_plan(small_study(epochs=15), data)
+machine = Machine(data_dir=data, on="ray", strategy="loop")
+train_plan(plan, folder, machine, lambda message: print(message.kind, flush=True))
+"""
+
+
+def test_workers_end_with_a_killed_driver_and_the_same_command_continues(
+    cluster: Any, tmp_path: Path, data: Path
+) -> None:
+    from support.ray_cluster import node_workers
+
+    folder = tmp_path / "ray"
+    folder.mkdir()
+    path = os.pathsep.join(map(str, (Path(__file__).parents[1], *filter(None, [os.environ.get("PYTHONPATH")]))))
+    driver = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(data), str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert driver.stdout is not None
+    with driver, driver.stdout as heard:
+        assert any(line.strip() == "EpochDone" for line in heard)
+        workers = node_workers(cluster)
+        driver.kill()
+    assert workers
+    psutil.wait_procs(workers, timeout=300)
+    assert not [worker for worker in workers if worker.is_running()]
+    plan, _ = train_in(tmp_path / "local", data, small_study(epochs=15))
+    again = on_ray(plan, folder, data)
+    assert len(epochs_in(again)) < len(plan.runs) * 15
+    assert contents(folder) == contents(tmp_path / "local")

@@ -52,6 +52,7 @@ class Workers:
         self.answer = answer
         self.jobs: list[Job] = []
         self.at_most: list[int | None] = []
+        self.slots = 1
 
     def __call__(self, workers: int) -> Self:
         self.slots = workers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -50,10 +50,13 @@ def hidden_files() -> Iterator[None]:
         yield
 
 
-def node_workers() -> list[psutil.Process]:
-    """The processes of workers on this machine, of whatever cluster."""
-    return [process for process in psutil.process_iter(["cmdline"]) if _is_worker(process)]
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    return any("ray::NodeWorker" in part for part in process.info["cmdline"] or ())
+def node_workers(cluster: Cluster) -> list[psutil.Process]:
+    """The processes of workers of this cluster."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        with suppress(psutil.Error):
+            parent = process.parent()
+            ours = parent is not None and any(cluster.address in part for part in parent.cmdline())
+            if ours and any("ray::NodeWorker" in part for part in process.info["cmdline"] or ()):
+                found.append(process)
+    return found

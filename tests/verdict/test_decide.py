@@ -619,3 +619,20 @@ def test_a_claim_may_rest_on_several_comparisons(
 def test_a_claim_that_rests_on_an_unknown_comparison_is_refused(bench: Callable[..., Bench]) -> None:
     with pytest.raises(TiebreakError, match=r"claims\[1\]\.also: unknown name 'by los'"):
         bench(claims=[{**bad_studies.CLAIM, "also": ["by los"]}])
+
+
+def test_a_narrow_finding_between_different_settings_is_a_warning(bench: Callable[..., Bench]) -> None:
+    leads = (4, 1, 3, 0, 2, 3, -1, 5)  # of pool, in test examples of 100: p = 0.02
+
+    def outcome(arm: str, setting: Mapping[str, float], seed: int, *, apart: bool) -> Score:
+        best = 0.1 if arm == "pool" or not apart else 0.01
+        lead = leads[seed] if arm == "pool" else 0
+        return Score(val=(0.9 if setting["lr"] == best else 0.5,), accuracy=(80 + lead) / 100)
+
+    made = bench(seeds=8, margin=0.001, fixed={}, grid={"lr": [0.1, 0.01]})
+    found = made.verdict(lambda *run: outcome(*run, apart=True))
+    assert found.primary.verdict == "a"
+    assert any("different settings" in line for line in found.warnings)
+    alike = made.verdict(lambda *run: outcome(*run, apart=False))
+    assert alike.primary.difference == found.primary.difference
+    assert not any("different settings" in line for line in alike.warnings)

@@ -14,8 +14,9 @@ from tiebreak.cli.exchange_commands import export, log
 from tiebreak.cli.folder_commands import list_studies, prune
 from tiebreak.cli.output import print_error, print_line, usage_error
 from tiebreak.cli.plain_flags import Command, Group
+from tiebreak.cli.plan_command import plan
 from tiebreak.cli.results_commands import check, open_report, report, status, use, verdict
-from tiebreak.cli.run_command import plan, run
+from tiebreak.cli.run_command import run
 from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import cost
 from tiebreak.cli.watch_command import watch

@@ -1,4 +1,4 @@
-"""The commands `run` and `plan`. Everything heavy is imported inside them."""
+"""The command `run`, and the options that it shares with `plan`. Everything heavy is imported inside."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.data_commands import DataDirOption
-from tiebreak.cli.output import print_error, print_line
-from tiebreak.cli.seed_options import AllDecidedOption, MaxSeedsOption, UntilDecidedOption, first_look, growing
+from tiebreak.cli.output import print_error
+from tiebreak.cli.seed_options import AllDecidedOption, MaxSeedsOption, UntilDecidedOption, growing
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Study
@@ -70,9 +70,10 @@ class Precision(StrEnum):
     bf16 = "bf16"
 
 
-def _study(
+def chosen_study(
     name: str, quick: bool, data: str | None, seeds: int | None, epochs: int | None, grid: list[str] | None
 ) -> Study:
+    """The study that the options choose."""
     from tiebreak.results.manifest import STUDY_FILE, require_folder_file
     from tiebreak.study.parsing import grid_values
     from tiebreak.study.schema import Study
@@ -86,42 +87,6 @@ def _study(
         require_program(study, name)
     study = study.quickened() if quick else study
     return study.changed(data=data, seeds=seeds, epochs=epochs, grid=dict(map(grid_values, grid or ())))
-
-
-def plan(
-    study: StudyArgument,
-    data: DataOption = None,
-    data_dir: DataDirOption = None,
-    seeds: SeedsOption = None,
-    until_decided: UntilDecidedOption = False,
-    until_all_decided: AllDecidedOption = False,
-    max_seeds: MaxSeedsOption = None,
-    epochs: EpochsOption = None,
-    grid: GridOption = None,
-    quick: QuickOption = False,
-    device: DeviceOption = Device.cpu,
-    workers: WorkersOption = None,
-    out: OutOption = None,
-) -> None:
-    """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
-    from tiebreak.cli.prediction import show_prediction
-    from tiebreak.drive.runner import Machine
-    from tiebreak.plan.planner import make_plan
-    from tiebreak.report.terminal import summaries
-    from tiebreak.report.terminal.safe_console import SafeConsole
-    from tiebreak.results.stored_study import stored_line
-    from tiebreak.study.design_file import designs_are_code
-
-    chosen, console = _study(study, quick, data, seeds, epochs, grid), SafeConsole()
-    chosen, looks = first_look(growing(chosen, seeds, until_decided, until_all_decided, max_seeds))
-    if chosen.designs_from is not None:
-        print_line(designs_are_code(chosen.designs_from))
-    planned = make_plan(chosen, data_dir)
-    summaries.print_plan(console, chosen, planned, looks)  # what takes no time first
-    if line := stored_line(planned, out or Path("runs") / chosen.name):
-        print_line(line)
-    if chosen.program is None:
-        show_prediction(console, planned, Machine(device=device, workers=workers, data_dir=data_dir))
 
 
 def run(
@@ -181,7 +146,7 @@ def run(
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 
-    chosen = _study(study, quick, data, seeds, epochs, grid)
+    chosen = chosen_study(study, quick, data, seeds, epochs, grid)
     chosen = growing(chosen, seeds, until_decided, until_all_decided, max_seeds)
     console, folder = SafeConsole(), out or Path("runs") / chosen.name
     machine = Machine(

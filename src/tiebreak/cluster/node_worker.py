@@ -71,7 +71,7 @@ class NodeWorker:
         """Start a job."""
         threading.Thread(target=self._work, args=(line, kit), daemon=True).start()
 
-    def messages(self) -> list[Sent]:
+    def messages(self, begun: None = None) -> list[Sent]:
         """The news since the last call; waits for the first. The last of a job has no line."""
         found = [self._news.get()]
         with suppress(queue.Empty):
@@ -91,7 +91,7 @@ class NodeWorker:
             try:
                 job = self._prepare(decode_job(line), kit, scratch)
             except (TiebreakError, OSError) as error:
-                outbox.send(Abort(text=f"{platform.node()}: {error}"))
+                outbox.send(Abort(text=str(error)))
             else:
                 perform(job, outbox.send)
         except BaseException as error:  # such as a GPU that no later call can use: another worker goes on
@@ -145,6 +145,8 @@ class Outbox:
             self._send_last(message.record.identity)
             here = {"host": platform.node(), "cpu": cpu_name()}
             message = replace(message, record=replace(message.record, provenance={**message.record.provenance, **here}))
+        elif isinstance(message, Abort):
+            message = replace(message, text=f"{platform.node()} of the Ray cluster: {message.text}")
         self._put(message, records)
 
     def _send_last(self, identity: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from tiebreak.cluster.node_facts import Facts, difference, facts_function
 from tiebreak.errors import TiebreakError
+from tiebreak.system import cores
 from tiebreak.text import one_line, printable
 
 RAY_CLIENT = "ray://"  # begins the address of a cluster's head from outside the cluster
@@ -21,6 +22,7 @@ REACH_SECONDS = 10.0  # for the first byte of a connection
 FACTS_SECONDS = 60.0  # for the versions of a machine
 QUIET = {  # before Ray is imported, unless the user has set them
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # of a cluster that is started here; 15 would make its workers slower than local ones
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # Ray's own lines about dead workers would go into the progress display
 }
 
@@ -70,7 +72,7 @@ def _connect(ray: Any, address: str) -> None:
     where = f"Ray cluster at {printable(address)}"
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
-        ray.init(address=address, include_dashboard=False, **quiet)
+        ray.init(address=address, include_dashboard=False, num_cpus=cores(), **quiet)
         return
     _check_reachable(address, where)
     errors: list[BaseException] = []

@@ -97,6 +97,7 @@ class RayPool:
                 self._start(len(waiting) + len(self._busy()), at_most)
                 yield list(self._give(waiting, at_most))
                 yield from self._receive(waiting)
+            yield list(self._watch.look({}, now=True))  # all machines are idle
         finally:
             self._stop(self._busy())
 
@@ -147,8 +148,8 @@ class RayPool:
             job, contents, notes = self._supplies.absolute(worker.assignment.job), dict[str, bytes](), list[str]()
             if not seen.folder:
                 job, contents, notes = read_checkpoints(job)
-            worker.actor.begin.remote(encode_job(job), self._supplies.kit(seen, contents))
-            worker.reply = worker.actor.messages.remote()
+            begun = worker.actor.begin.remote(encode_job(job), self._supplies.kit(seen, contents))
+            worker.reply = worker.actor.messages.remote(begun)  # an error at the beginning is the first answer
             yield from (Note(text=text) for text in notes)
 
     def _receive(self, waiting: list[Assignment]) -> Iterator[list[Message]]:
@@ -163,6 +164,8 @@ class RayPool:
             ready = []
         for reference in ready:
             worker = replies[reference]
+            if worker not in self._workers:
+                continue  # stopped a moment ago, with its machine
             try:
                 answer = ray.get(reference)
             except RayError as error:

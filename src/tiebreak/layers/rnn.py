@@ -79,6 +79,9 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
 
     def walk(self, x: Tensor, first: Parts, lengths: Tensor | None) -> tuple[Tensor, Parts]:
         """The plain form: x [T, B, I] to outputs [T, B, H * directions] and the last state."""
+        real = None  # [T, B, 1]
+        if lengths is not None:
+            real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
         last: list[Parts] = []
         for layer in range(self.num_layers):
             if layer:
@@ -86,7 +89,7 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
             outputs = []
             for suffix in ("", "_reverse") if self.bidirectional else ("",):
                 start = tuple(part[len(last)] for part in first)
-                output, parts = self._scan(x, start, f"l{layer}{suffix}", lengths)
+                output, parts = self._scan(x, start, f"l{layer}{suffix}", lengths, real)
                 outputs.append(output)
                 last.append(parts)
             x = torch.cat(outputs, dim=-1) if self.bidirectional else outputs[0]
@@ -107,11 +110,10 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
             return memory if not self.proj_size else (x.new_zeros(count, rows, self.proj_size), *memory[1:])
         return (state,) if isinstance(state, Tensor) else cast(Parts, state)
 
-    def _scan(self, x: Tensor, parts: Parts, name: str, lengths: Tensor | None) -> tuple[Tensor, Parts]:
+    def _scan(
+        self, x: Tensor, parts: Parts, name: str, lengths: Tensor | None, real: Tensor | None
+    ) -> tuple[Tensor, Parts]:
         """One layer in one direction: x [T, B, I] to outputs [T, B, H] and the state after the last step."""
-        real = None  # [T, B, 1]
-        if lengths is not None:
-            real = (torch.arange(len(x), device=x.device)[:, None] < lengths).unsqueeze(-1)
         bias = getattr(self, f"bias_ih_{name}") if self.bias else None
         own_bias = getattr(self, f"bias_hh_{name}") if self.bias else None
         if bias is not None and own_bias is not None and self.folds_bias:

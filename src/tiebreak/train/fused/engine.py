@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers import recurrent_scan
 from tiebreak.layers.carry import carried
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.product_conv import ENABLED, use_products
@@ -177,11 +178,12 @@ class Fused:
     def provenance(self) -> dict[str, str]:
         """The precision of products, where it is not plain float32 on a CPU."""
         mixed = self._precision == "bfloat16"
+        own = {"recurrent": "one kernel a sequence"} if recurrent_scan.ENABLED else {}
         if self._device.type == "cpu":
-            return {"precision": MIXED} if mixed else {}
+            return {"precision": MIXED, **own} if mixed else own
         exact = ALONE if self._alone else PRECISION
         precision = MIXED if mixed else REDUCED if torch.backends.cuda.matmul.allow_tf32 else exact
-        return {"precision": precision, "compiled": "yes" if self._compiled else "no"}
+        return {"precision": precision, "compiled": "yes" if self._compiled else "no", **own}
 
     def operations(self) -> int:
         """How many operations a training step has, once it is traced."""
