@@ -185,7 +185,7 @@ def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, An
     for events in timed.epochs.values():
         reached = max((epoch for when, epoch in events if when <= kill), default=0)
         last = max((when for when, _ in events if when <= kill), default=kill)
-        further = min(when for when, epoch in events if epoch > reached)
+        further = min((when for when, epoch in events if epoch > reached), default=last)
         lost.append(further - last - (statistics.median(gaps) if gaps else 0.0))
     again = [text for text in timed.notes if "lost" in text or "again" in text]
     return {"lost": max(lost), "equal": results(base / "killed") == results(base / "whole"), "notes": again}
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.0, help="no further round is begun after so many")
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--kill-epochs", type=int, default=25, help="of the two runs, one of which loses its node")
+    parser.add_argument("--kill-epochs", type=int, default=35, help="of the two runs, one of which loses its node")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="tiebreak-cluster-"))
