@@ -233,6 +233,6 @@ def _why(error: RayError) -> str:
     text = lines[-1] if lines else type(error).__name__
     detail = (text.partition("Worker exit detail: ")[2] or text).partition(". Some common causes")[0]
     if "connection error" in detail:  # all that Ray knows of a process that ended without a word
-        return "ended: killed (out of memory?), crashed, or left by its design"
+        return "ended: killed (out of memory?), crashed, or the design called os._exit"
     memory = " (out of memory?)" if "memory" in detail.lower() else ""
     return f"died{memory}: {one_line(detail, 160)}"
