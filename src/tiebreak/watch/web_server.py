@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -76,12 +78,21 @@ class Server(uvicorn.Server):
         self._hub.end_streams()
         super().handle_exit(sig, frame)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the requests that are open. A client that does not read its answer is cut off, which is no error."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # the sockets are closed here
+
 
 def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[Server], object]) -> None:
     """Serve until interrupted. `begin` is called with the server before it starts."""
     config = uvicorn.Config(
         web_app(hub, access),
         log_config=None,
+        log_level="error",  # a client that sends nonsense is no news for the terminal of a run
         access_log=False,
         server_header=False,
         proxy_headers=False,
