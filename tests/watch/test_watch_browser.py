@@ -220,9 +220,13 @@ def test_numbers_are_written_as_in_the_report(tmp_path: Path, page: Browser) -> 
         page.wait("document.querySelector('h1')")
         script = "import('/static/numbers.js').then((all) => %s.map((value) => [all.score(value), all.signed(value)]))"
         written = page.value(script % json.dumps(values))
+        script = "import('/static/numbers.js').then(({ moment }) => ['2020-01-02T12:00:00Z', null].map(moment))"
+        last_year, never = page.value(script)
     assert written == [
         [formatting.true_minus(formatting.score(value)), formatting.signed_minus(value)] for value in values
     ]
+    assert "2020" in last_year  # a time of another day is none without the day
+    assert never == ""
 
 
 def test_texts_of_a_stranger_stay_texts(tmp_path: Path, page: Browser) -> None:
