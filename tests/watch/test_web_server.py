@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import socket
 import threading
 
 import pytest
+import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from tiebreak.errors import TiebreakError
@@ -39,6 +42,16 @@ def test_the_link_holds_the_token_where_there_is_one() -> None:
     assert link(Access(host="::1"), 80) == "http://[::1]:80/"
     remote = Access.of("0.0.0.0", "0.0.0.0", 80)
     assert link(remote, 80) == f"http://{socket.gethostname()}:80/?token={remote.token}"
+
+
+def test_too_many_connections_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    server = Server(uvicorn.Config("none"), Hub([]))
+    with asyncio.Runner() as runner:
+        for _ in range(3):
+            server.report_error(runner.get_loop(), {"exception": OSError(errno.EMFILE, "Too many open files")})
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "ulimit -n" in told
 
 
 def test_clients_that_send_nonsense_or_never_read_are_no_news_at_the_end(
