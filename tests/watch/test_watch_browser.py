@@ -138,6 +138,8 @@ def test_list_and_study_fit_and_can_be_read(tmp_path: Path, page: Browser, width
         page.go(address)
         page.wait("document.querySelectorAll('.studies > li').length === 2 && document.body.innerText.includes('%')")
         assert "1 running" in page.text()
+        links = [name for role, name in page.names() if role == "link"]
+        assert len(set(links)) == len(links) == 2  # both hold the same study
         for again in (False, True):
             if again:
                 show_study(page, address, tmp_path / "one")

@@ -80,6 +80,7 @@ export class StudyView {
     setText(this.verdict, snapshot.verdict ?? (something ? "No verdict yet: no seed has finished on both sides." : ""));
     setText(this.caution, caution(snapshot));
     setText(this.problem, problem(snapshot));
+    setAttribute(this.live, "aria-label", snapshot.final ? "Verdict" : "Verdict so far");
     show(this.caution, this.caution.textContent);
     show(this.problem, this.problem.textContent);
     this.updateProgress(snapshot, progress);
