@@ -161,7 +161,7 @@ def scaling(found: Any, base: Path, given: argparse.Namespace) -> list[dict[str,
 def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, Any]:
     """Two runs on two nodes; one node is killed once both have sent a checkpoint, a third takes its run over."""
     asked, killed = study("dead-node", runs=2, epochs=given.kill_epochs), list[float]()
-    nodes, saved, seen = [found.add_node(num_cpus=1) for _ in range(2)], set[str](), list[tuple[float, str, int]]()
+    nodes, saved = [found.add_node(num_cpus=1) for _ in range(2)], set[str]()
 
     states = list[ClusterState]()
 
@@ -170,7 +170,6 @@ def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, An
             states.append(message)
         if isinstance(message, EpochDone):
             saved.update(state.trajectory for state in message.checkpoints)
-            seen.extend((time.perf_counter(), record.trajectory, record.epoch) for record in message.records)
             if len(saved) == 2 and not killed:
                 killed.append(time.perf_counter())
                 found.remove_node(busy_node(nodes, states[-1]), allow_graceful=False)
@@ -180,13 +179,14 @@ def dead_node(found: Any, base: Path, given: argparse.Namespace) -> dict[str, An
     assert killed, "no node was killed: give more --kill-epochs"
     plan = prepare(asked, base / "whole")
     train(plan, base / "whole", Machine(workers=2, strategy="loop"))
-    lost = []
-    for trajectory in timed.epochs:
-        before = [(when, epoch) for when, path, epoch in seen if path == trajectory and when <= killed[0]]
-        after = [(when, epoch) for when, path, epoch in seen if path == trajectory and when > killed[0]]
-        further = [when for when, epoch in after if epoch > max((epoch for _, epoch in before), default=0)]
-        gaps = [b[0] - a[0] for a, b in itertools.pairwise(before)]
-        lost.append(further[0] - before[-1][0] - statistics.median(gaps))
+    kill, gaps, lost = killed[0], list[float](), list[float]()
+    for events in timed.epochs.values():
+        gaps += [b - a for (a, _), (b, _) in itertools.pairwise(events) if not a <= kill < b]
+    for events in timed.epochs.values():
+        reached = max((epoch for when, epoch in events if when <= kill), default=0)
+        last = max((when for when, _ in events if when <= kill), default=kill)
+        further = min((when for when, epoch in events if epoch > reached), default=last)
+        lost.append(further - last - (statistics.median(gaps) if gaps else 0.0))
     again = [text for text in timed.notes if "lost" in text or "again" in text]
     return {"lost": max(lost), "equal": results(base / "killed") == results(base / "whole"), "notes": again}
 
@@ -248,7 +248,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=3.0, help="no further round is begun after so many")
     parser.add_argument("--runs", type=int, default=8)
     parser.add_argument("--epochs", type=int, default=3)
-    parser.add_argument("--kill-epochs", type=int, default=25, help="of the two runs, one of which loses its node")
+    parser.add_argument("--kill-epochs", type=int, default=35, help="of the two runs, one of which loses its node")
     parser.add_argument("--save", action="store_true")
     given = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="tiebreak-cluster-"))

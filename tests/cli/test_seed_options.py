@@ -16,7 +16,7 @@ def test_the_options_become_the_table_of_the_study() -> None:
     assert chosen.until_decided is not None
     assert (chosen.until_decided.max_seeds, chosen.until_decided.comparisons) == (20, "all")
     first, looks = first_look(chosen)
-    assert (first.seeds, looks) == (6, (6, 9, 14, 20))
+    assert (first.seeds, looks) == (6, (6, 8, 11, 15, 20))
     assert first_look(study) == (study, ())
 
 

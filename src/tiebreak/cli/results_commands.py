@@ -68,9 +68,11 @@ def status(folder: FolderArgument) -> None:
     from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.report.terminal.status_table import print_status
     from tiebreak.results.folder import read_training_state
+    from tiebreak.system import collector_paused
 
     plan, state = read_training_state(folder)
-    print_status(SafeConsole(), plan, state)
+    with collector_paused():
+        print_status(SafeConsole(), plan, state)
     for line in state.damaged:
         print_error(f"left out: {line}; `tiebreak run` with your study makes it again")
 
