@@ -103,6 +103,22 @@ def test_an_error_of_the_worker_itself_is_told(tmp_path: Path, data: Path, monke
     assert "fell off" in last.broken
 
 
+def test_a_record_holds_no_path_of_the_machine(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = one_run(data)
+    (tmp_path / "designs.py").write_text("DESIGNS = {}", "utf-8")
+    parcel = pack({"designs.py": tmp_path / "designs.py"}, lambda piece: piece)
+
+    def fails(job: Job, send: Any) -> None:
+        send(ended(run, {"status": "failed", "epoch": 0, "reason": f"ValueError: no ({job.designs_from}:7)"}))
+
+    monkeypatch.setattr(node_worker, "_get", lambda reference: reference)
+    monkeypatch.setattr("tiebreak.drive.worker.perform", fails)
+    job = replace(make_job(run, tmp_path / "out", data), designs_from="/of/the/driver/designs.py")
+    message = _decoded(do(NodeWorker(), job, replace(NOTHING, designs=parcel))[0])
+    assert isinstance(message, RunEnded)
+    assert message.record.reason == "ValueError: no (/of/the/driver/designs.py:7)"
+
+
 def test_a_worker_says_what_it_sees(tmp_path: Path, data: Path) -> None:
     hello = NodeWorker().hello(Question(str(tmp_path / "token"), "token", {}, ""), "cpu")
     assert not hello.seen.folder

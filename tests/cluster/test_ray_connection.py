@@ -1,14 +1,23 @@
 from __future__ import annotations
 
 import socket
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tiebreak.cluster import ray_connection
 from tiebreak.cluster.node_facts import facts_function
-from tiebreak.cluster.ray_connection import _check_reachable, check_machines, name_of, require_ray, version_problems
+from tiebreak.cluster.ray_connection import (
+    _check_reachable,
+    _connect,
+    check_machines,
+    name_of,
+    require_ray,
+    version_problems,
+)
 from tiebreak.drive.machine import Machine, reached
 from tiebreak.errors import TiebreakError
 
@@ -26,6 +35,14 @@ def test_without_ray_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
         require_ray("ray://host:10001")
 
 
+def test_a_ray_that_cannot_be_imported_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "ray.py").write_text("raise ImportError('of another system')", "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    with pytest.raises(TiebreakError, match=r"of another system.*tiebreak\[cluster\]"):
+        require_ray("ray")
+
+
 def test_an_address_where_nothing_listens_is_named() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -38,6 +55,16 @@ def test_an_address_where_nothing_listens_is_named() -> None:
     with pytest.raises(TiebreakError, match="port"):
         _check_reachable("ray://host:many", "")
     _check_reachable("auto", "")
+
+
+def test_an_address_that_makes_no_sense_is_named_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(address: str, **options: Any) -> None:
+        raise ValueError(f"Invalid address format: {address}")
+
+    monkeypatch.setenv("RAY_ADDRESS", "nonsense")
+    with pytest.raises(TiebreakError, match=r"nonsense.*RAY_ADDRESS.*format") as caught:
+        _connect(SimpleNamespace(init=init), "nonsense")
+    assert "token" not in str(caught.value)
 
 
 def test_a_gpu_that_no_machine_has_is_refused() -> None:

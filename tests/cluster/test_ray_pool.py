@@ -250,6 +250,22 @@ def test_a_job_that_kills_its_worker_three_times_fails_and_others_go_on(tmp_path
     assert any(isinstance(message, EpochDone) for message in heard)
 
 
+@pytest.mark.parametrize(
+    ("detail", "words"),
+    [
+        ("Worker exits with a connection error code 2. End of file. Some common causes: memory", "ended: killed"),
+        ("Task was killed due to the node running low on memory", "died (out of memory?): Task"),
+        ("The task raised. Some common causes: memory", "died: The task raised"),
+    ],
+)
+def test_how_a_worker_ended_is_told_in_words(detail: str, words: str) -> None:
+    from ray.exceptions import RayError
+
+    from tiebreak.cluster.ray_pool import _why
+
+    assert _why(RayError(f"The actor died.\nWorker exit detail: {detail}")).startswith(words)
+
+
 DRIVER = """
 import sys
 from pathlib import Path

@@ -23,7 +23,7 @@ from tiebreak.cluster.parcels import unpack
 from tiebreak.cluster.shipping import Kit, Question, Seen, localised
 from tiebreak.data.fetch import cache_dir
 from tiebreak.drive.device import device_problem
-from tiebreak.drive.messages import Abort, EpochDone, Job, Message, RunEnded, decode_job, encode
+from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnded, decode_job, encode
 from tiebreak.errors import TiebreakError, describe_error
 from tiebreak.results.checkpoint_file import checkpoint_folder, checkpoint_path
 from tiebreak.results.record import CheckpointRecord
@@ -89,10 +89,13 @@ class NodeWorker:
         outbox, end = Outbox(self._news, scratch), Sent()
         try:
             try:
-                job = self._prepare(decode_job(line), kit, scratch)
+                sent = decode_job(line)
+                job = self._prepare(sent, kit, scratch)
             except (TiebreakError, OSError) as error:
                 outbox.send(Abort(text=str(error)))
             else:
+                if kit.designs is not None:
+                    outbox.rename(_folder_of(job), _folder_of(sent))
                 perform(job, outbox.send)
         except BaseException as error:  # such as a GPU that no later call can use: another worker goes on
             end = Sent(broken=describe_error(error, None))
@@ -114,6 +117,10 @@ class NodeWorker:
         return localised(job, scratch, designs, data)
 
 
+def _folder_of(job: Job) -> str:
+    return str(Path(job.designs_from or "").parent)
+
+
 def _size(sent: Sent) -> int:
     return sum(map(len, sent.files.values()))
 
@@ -132,6 +139,15 @@ class Outbox:
         self._sent_at = time.monotonic()
         self._kept: dict[str, list[CheckpointRecord]] = {}  # of each run, written here, newest first
         self._unsent: dict[str, CheckpointRecord] = {}  # the newest of each run, while the driver has not got it
+        self._renamed = ("", "")
+
+    def rename(self, here: str, there: str) -> None:
+        """Call a folder of this machine as the driver does: a record holds no path of a machine of the cluster."""
+        self._renamed = (here, there)
+
+    def _told(self, text: str) -> str:
+        here, there = self._renamed
+        return text.replace(here, there) if here else text
 
     def send(self, message: Message) -> None:
         """Send a message."""
@@ -143,8 +159,11 @@ class Outbox:
             message = replace(message, checkpoints=tuple(records))
         elif isinstance(message, RunEnded):
             self._send_last(message.record.identity)
-            here = {"host": platform.node(), "cpu": cpu_name()}
-            message = replace(message, record=replace(message.record, provenance={**message.record.provenance, **here}))
+            provenance = {**message.record.provenance, "host": platform.node(), "cpu": cpu_name()}
+            reason = self._told(message.record.reason)
+            message = replace(message, record=replace(message.record, reason=reason, provenance=provenance))
+        elif isinstance(message, Note):
+            message = replace(message, text=self._told(message.text))
         elif isinstance(message, Abort):
             message = replace(message, text=f"{platform.node()} of the Ray cluster: {message.text}")
         self._put(message, records)

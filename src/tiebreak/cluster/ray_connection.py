@@ -39,8 +39,11 @@ def require_ray(on: str) -> Any:
         raise TiebreakError(f"--on {on}: Ray's client is not installed; `pip install 'ray[client]'` brings it")
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    import ray
-
+    try:
+        import ray
+    except ImportError as error:
+        again = "`pip install --force-reinstall 'tiebreak[cluster]'` installs it again"
+        raise TiebreakError(f"--on {on}: Ray cannot be imported ({one_line(str(error), 200)}); {again}") from None
     return ray
 
 
@@ -56,6 +59,7 @@ def connected(on: str, device: str) -> Iterator[None]:
         yield
         return
     address = on if on.startswith(RAY_CLIENT) else os.environ.get("RAY_ADDRESS") or "local"
+    require_ray(address)
     # Workers look for modules in the folder where a driver was started: an empty one hides none of the libraries.
     with tempfile.TemporaryDirectory(prefix="tiebreak-ray-") as empty:
         try:
@@ -69,7 +73,8 @@ def connected(on: str, device: str) -> Iterator[None]:
 
 def _connect(ray: Any, address: str) -> None:
     """Connect within the time limit. The thread that may wait for ever does not keep the program alive."""
-    where = f"Ray cluster at {printable(address)}"
+    source = " (RAY_ADDRESS)" if address == os.environ.get("RAY_ADDRESS") else ""
+    where = f"Ray cluster at {printable(address)}{source}"
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         ray.init(address=address, include_dashboard=False, num_cpus=cores(), **quiet)
@@ -90,7 +95,8 @@ def _connect(ray: Any, address: str) -> None:
     if thread.is_alive():
         raise TiebreakError(f"{where}: no answer within {CONNECT_SECONDS:g} s; is it Ray, and of this version?{token}")
     if errors:
-        raise TiebreakError(f"{where}: {one_line(str(errors[0]) or repr(errors[0]), 300)}{token}") from None
+        hint = "" if isinstance(errors[0], ValueError) else token  # the address makes no sense
+        raise TiebreakError(f"{where}: {one_line(str(errors[0]) or repr(errors[0]), 300)}{hint}") from None
 
 
 def _check_reachable(address: str, where: str) -> None:

@@ -231,6 +231,8 @@ def _why(error: RayError) -> str:
     """How an actor ended, from the last line of what Ray says."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = lines[-1] if lines else type(error).__name__
-    detail = text.partition("Worker exit detail: ")[2] or text
-    memory = " (out of memory?)" if "memory" in text.lower() else ""
-    return f"died{memory}: {one_line(detail.partition('. Some common causes')[0], 160)}"
+    detail = (text.partition("Worker exit detail: ")[2] or text).partition(". Some common causes")[0]
+    if "connection error" in detail:  # all that Ray knows of a process that ended without a word
+        return "ended: killed (out of memory?), crashed, or left by its design"
+    memory = " (out of memory?)" if "memory" in detail.lower() else ""
+    return f"died{memory}: {one_line(detail, 160)}"
