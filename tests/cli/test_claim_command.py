@@ -36,22 +36,23 @@ def mine(folder: Path, name: str = "spatial-structure") -> Study:
 
 @pytest.mark.usefixtures("here")
 def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tiebreak, tmp_path: Path) -> None:
-    run_here(mine(tmp_path), tmp_path / "runs" / "any-name")
+    run_here(mine(tmp_path), tmp_path / "runs" / "any name")
     found = rows(tiebreak)["cnn-beats-mlp"]
     assert found["verdict"] == "undecided"  # one seed
     assert (found["data"], found["n"]) == ("karate", 1)
-    assert found["results"][0]["file"] == "runs/any-name/verdict.json"
+    assert found["results"][0]["file"] == "runs/any name/verdict.json"
+    assert found["results"][0]["command"] == "tiebreak run 'runs/any name/study.toml' --out 'runs/any name'"
     assert found["results"][0]["device"]
     assert rows(tiebreak, "--from", "runs") == rows(tiebreak, "runs") == rows(tiebreak)
     shown = one_line(tiebreak("claims").out)
     assert "n = 1 paired seeds, karate" in shown
-    path = tmp_path / "runs" / "any-name" / "verdict.json"
+    path = tmp_path / "runs" / "any name" / "verdict.json"
     path.write_text(path.read_text().replace("karate", "another"))
     done = tiebreak("claims", "--json")
     assert (done.code, done.err.count("\n")) == (0, 1)
-    assert "any-name/verdict.json" in done.err
-    assert "tiebreak report" in done.err
-    assert all(each["file"] != "runs/any-name/verdict.json" for row in json.loads(done.out) for each in row["results"])
+    assert "any name/verdict.json" in done.err
+    assert "tiebreak report 'runs/any name'" in done.err
+    assert all(each["file"] != "runs/any name/verdict.json" for row in json.loads(done.out) for each in row["results"])
 
 
 def test_without_results_of_the_user_the_kept_ones_are_shown(tiebreak: Tiebreak) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,16 @@ def test_an_interruption_keeps_what_was_trained_and_a_bad_study_does_not_stop_th
     assert not (tmp_path / "two").exists()
     assert run_quick(tmp_path, SafeConsole(), todo) == 1  # the bad one
     assert (tmp_path / "two" / "verdict.json").is_file()
+
+
+def test_an_interruption_before_the_first_study_says_how_to_continue(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted() -> Iterator[tuple[Study, Path]]:
+        yield from ()
+        raise KeyboardInterrupt
+
+    with pytest.raises(typer.Exit) as raised:
+        run_quick(tmp_path, SafeConsole(), interrupted())
+    assert raised.value.exit_code == 130
+    assert "continues" in capsys.readouterr().err

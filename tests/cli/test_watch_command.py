@@ -41,6 +41,14 @@ def test_what_is_no_folder_is_refused(tiebreak: Tiebreak, tmp_path: Path, name: 
     assert str(tmp_path / name) in done.err
 
 
+def test_scores_without_runs_are_refused(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    for name in ("scores.csv", "verdict.json"):
+        (tmp_path / name).write_text("")
+    done = tiebreak("watch", tmp_path, "--host", "192.0.2.1")  # so that it ends in any case
+    assert done.code == 2
+    assert "tiebreak compare" in done.err
+
+
 @pytest.mark.parametrize("command", [("watch", "."), ("run", "pooling", "--watch")])
 def test_without_the_libraries_the_extra_is_named(
     tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

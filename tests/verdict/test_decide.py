@@ -533,6 +533,32 @@ def test_a_difference_that_the_test_set_decides_is_said_to_be_on_this_test_set(b
     assert "on this test set" in item.sentence
 
 
+def test_lopsided_seeds_widen_one_end_of_the_crossed_interval_not_both(bench: Callable[..., Bench]) -> None:
+    def outcome(arm: str, setting: Mapping[str, float], seed: int) -> Score:
+        value = 0.5 + (0.1 + 0.01 * seed % 3 + 0.3 * (seed == 1) if arm == "pool" else 0.0)
+        return Score(accuracy=value, loss=1 - value, val=(value,))
+
+    item = bench(margin=0.001).verdict(outcome).primary
+    assert None not in (item.difference, item.low, item.high, item.examples_low, item.crossed_low)
+    assert item.high - item.difference > 2 * (item.difference - item.low)  # type: ignore[operator]
+    below = math.hypot(item.difference - item.low, item.difference - item.examples_low)  # type: ignore[operator]
+    assert item.crossed_low == pytest.approx(item.difference - below)  # type: ignore[operator]
+
+
+def test_the_crossed_interval_is_cut_to_what_a_difference_can_be(bench: Callable[..., Bench]) -> None:
+    wild = bench(seeds=2).verdict(
+        lambda arm, setting, seed: Score(accuracy=0.9 * (seed if arm == "pool" else 1 - seed), loss=0.1, val=(0.5,))
+    )
+    assert (wild.primary.crossed_low, wild.primary.crossed_high) == (-1.0, 1.0)
+
+
+def test_an_end_that_holm_cut_at_0_is_no_word_about_the_test_set(bench: Callable[..., Bench]) -> None:
+    found = bench().verdict(levels(pool=0.9, strided=0.8)).primary
+    cut = found.model_copy(update={"low": 0.0, "crossed_low": -0.01})
+    assert not cut.on_this_test_set
+    assert cut.model_copy(update={"examples_low": -0.01}).on_this_test_set
+
+
 def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
     made = bench(claims=[bad_studies.CLAIM], reported=[bad_studies.REPORTED])
     content = json.loads(made.verdict(levels(pool=0.9, strided=0.8)).to_json())

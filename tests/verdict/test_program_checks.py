@@ -30,6 +30,7 @@ def test_what_the_scores_give_away(tmp_path: Path, seed_matters: bool, val_is_te
         final = FinalRecord(identity=one, evaluation="default", metrics=metrics, outcomes={}, seconds=0)
         finals[one] = {"default": final}
     found = program_warnings(Tally(made, plan, Records(epochs={}, runs=runs, finals=finals)))
+    assert not any("setting was chosen" in line for line in found)  # there is one setting
     assert len(found) == len(words)
     assert all(word in line for word, line in zip(words, found, strict=True))
 

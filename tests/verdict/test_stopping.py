@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,13 +51,13 @@ UNTIL: dict[str, Any] = {"until_decided": {"max_seeds": 20}}
 
 
 def test_a_plain_study_is_one_look_at_its_planned_end() -> None:
-    assert looks_of(finished(10, 0.1, 0.01), 6) == Looks((10,), 10)
-    assert looks_of(finished(1, 0.1, 0.01), 6) is None
+    assert looks_of(finished(10, 0.1, 0.01)) == Looks((10,), 10)
+    assert looks_of(finished(1, 0.1, 0.01)) is None
 
 
 def test_an_extension_is_a_second_look() -> None:
     tally = finished(34, 0.005, 0.01, looks=[10], end=10)
-    assert looks_of(tally, 6) == Looks((10, 34), 10)
+    assert looks_of(tally) == Looks((10, 34), 10)
     (item,) = verdict(tally).comparisons
     assert [(look.seeds, look.level < 0.05) for look in item.path] == [(10, True), (34, True)]
     assert item.path[-1].level == pytest.approx(Looks((10, 34), 10).level(0.05))
@@ -67,9 +68,29 @@ def test_an_extension_is_a_second_look() -> None:
 
 def test_looks_at_other_runs_and_below_the_least_seeds_do_not_count() -> None:
     tally = finished(10, 0.1, 0.01, looks=[4], end=4)
-    assert looks_of(tally, 6) == Looks((10,), 10)
+    assert looks_of(tally) == Looks((10,), 10)
     other = LookRecord(runs=("another run",), seeds=6, end=6)
     assert looks_at(tally.study, tally.plan, [other]) == ()
+
+
+def test_a_look_counts_also_where_a_comparison_was_added_since() -> None:
+    """With one comparison 6 seeds could decide; that of two takes 7."""
+    pair = {"a": "pool", "b": "strided", "primary": True}
+    loss = {**pair, "name": "loss", "metric": "loss", "margin": 1.0, "primary": False}
+    tally = finished(9, 0.005, 0.01, looks=[6], end=6, comparisons=[pair, loss])
+    assert looks_of(tally) == Looks((6, 9), 6)
+    assert [look.seeds for look in verdict(tally).comparisons[0].path] == [6, 9]
+
+
+def test_a_study_whose_one_side_failed_stops_at_its_first_look() -> None:
+    made = finished(6, 0.1, 0.01, **UNTIL)
+    pool = set(made.plan.arm("pool").runs.values())
+    runs = {one: replace(run, status="failed" if one in pool else "done") for one, run in made.records.runs.items()}
+    finals = {one: final for one, final in made.records.finals.items() if one not in pool}
+    tally = Tally(made.study, made.plan, replace(made.records, runs=runs, finals=finals))
+    found = verdict(tally)
+    assert found.stopping is not None
+    assert (found.stopping.reason, found.stopping.next, found.stopping.chance) == ("futile", None, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +117,12 @@ def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:
     assert found.stopping is not None
     assert (found.stopping.reason, found.stopping.next, found.stopping.looks) == ("not final", 9, (6,))
     assert "Not final" in found.answer
+
+
+def test_a_smaller_cap_than_the_seeds_that_are_there_is_told_so() -> None:
+    found = verdict(finished(9, 0.02, 0.2, looks=[6], end=20, until_decided={"max_seeds": 8}))
+    assert "9 seeds are here" in found.answer
+    assert "at most 8" in found.answer
 
 
 def test_the_chance_to_decide() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from support.damage import graph_study, run_here
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
+from tiebreak.results.manifest import write_files
 from tiebreak.results.store import Store
 from tiebreak.verdict.model import VERDICT_FILE
 from tiebreak.verdict.study_folders import find_studies
@@ -50,6 +52,23 @@ def test_a_damaged_folder_is_described_by_its_problem(runs: Path) -> None:
     (found,) = find_studies(runs)
     assert PLAN_FILE in found.problem
     assert found.size
+
+
+def test_a_verdict_of_an_unknown_version_is_one_problem_among_others(runs: Path) -> None:
+    shutil.copytree(runs / "graphs", runs / "later")
+    write_files(runs / "later", {VERDICT_FILE: '{"of": "a later version"}'})
+    good, later = find_studies(runs)
+    assert good.verdict is not None
+    assert VERDICT_FILE in later.problem
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_a_folder_that_may_not_be_entered_is_one_problem_among_others(runs: Path) -> None:
+    (runs / "letters").chmod(0)
+    good, closed = find_studies(runs)
+    (runs / "letters").chmod(0o700)
+    assert good.verdict is not None
+    assert "letters" in closed.problem
 
 
 def test_no_folder_is_one_line(tmp_path: Path) -> None:

@@ -31,11 +31,17 @@ def test_names_of_this_machine_are_accepted(local: WebClient, host: str) -> None
     assert local.get("/api/studies", {"host": host}).status == 200
 
 
-@pytest.mark.parametrize("headers", [{"host": "evil.example:8088"}, {"host": "127.0.0.1.evil.example"}, {}])
+@pytest.mark.parametrize(
+    "headers", [{"host": "evil.example:8088"}, {"host": "127.0.0.1.evil.example"}, {"host": "localhost:80@evil"}, {}]
+)
 def test_a_name_that_was_pointed_here_is_refused(local: WebClient, headers: Mapping[str, str]) -> None:
     answer = local.get("/api/studies", headers)
     assert answer.status == 421
     assert b"studies" not in answer.body
+
+
+def test_the_name_that_was_given_is_accepted_as_browsers_write_it() -> None:
+    assert all(Access(host="MyBox").accepts_host(header) for header in ("mybox:8088", "mybox", "MyBox:8088"))
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
@@ -69,6 +75,7 @@ def test_every_answer_has_the_headers(local: WebClient, address: str) -> None:
         ("/?token=wrong", {}),
         ("/?token=é", {}),
         ("/?token=" + "x" * 1_000, {}),
+        ("/?" + "x=1&" * 50, {}),
         ("/nothing", {"cookie": "\x00;;;=,"}),
     ],
 )

@@ -138,6 +138,8 @@ def test_list_and_study_fit_and_can_be_read(tmp_path: Path, page: Browser, width
         page.go(address)
         page.wait("document.querySelectorAll('.studies > li').length === 2 && document.body.innerText.includes('%')")
         assert "1 running" in page.text()
+        links = [name for role, name in page.names() if role == "link"]
+        assert len(set(links)) == len(links) == 2  # both hold the same study
         for again in (False, True):
             if again:
                 show_study(page, address, tmp_path / "one")
@@ -220,9 +222,13 @@ def test_numbers_are_written_as_in_the_report(tmp_path: Path, page: Browser) -> 
         page.wait("document.querySelector('h1')")
         script = "import('/static/numbers.js').then((all) => %s.map((value) => [all.score(value), all.signed(value)]))"
         written = page.value(script % json.dumps(values))
+        script = "import('/static/numbers.js').then(({ moment }) => ['2020-01-02T12:00:00Z', null].map(moment))"
+        last_year, never = page.value(script)
     assert written == [
         [formatting.true_minus(formatting.score(value)), formatting.signed_minus(value)] for value in values
     ]
+    assert "2020" in last_year  # a time of another day is none without the day
+    assert never == ""
 
 
 def test_texts_of_a_stranger_stay_texts(tmp_path: Path, page: Browser) -> None:

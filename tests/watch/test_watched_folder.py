@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_a_state_with_one_line_and_comes_back(
     assert study.snapshot["state"] == "ended"
 
 
-def test_a_store_that_another_program_holds_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_is_told_to_be_held_until_it_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watched_folder, "WAIT", 0.01)
     watched.make_folder(tmp_path / "out", ended=1)
     with closing(sqlite3.connect(tmp_path / "out" / STORE_FILE, isolation_level=None)) as other:
@@ -147,6 +147,10 @@ def test_a_store_that_another_program_holds_is_told(tmp_path: Path, monkeypatch:
         study.refresh()
     assert study.snapshot["state"] == "unreadable"
     assert "another program holds it" in study.snapshot["problem"]
+    assert not study.refresh()  # not every second
+    monkeypatch.setattr("time.monotonic", lambda: 1e12)
+    assert study.refresh()  # no file has changed
+    assert study.snapshot["state"] == "interrupted"
 
 
 def test_a_folder_that_cannot_be_written_is_watched_all_the_same(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
@@ -108,8 +109,8 @@ def own_entries(folder: Path) -> list[DocketEntry]:
         elif study.study in studies and study.verdict is not None:
             found += _entries(study)
         elif study.study in studies and study.ended == study.planned and (study.path / VERDICT_FILE).is_file():
-            path = study.path / VERDICT_FILE
-            print_error(f"left out: {path}: not as it was written; `tiebreak report {study.path}` writes it again")
+            path, again = study.path / VERDICT_FILE, shlex.join(["tiebreak", "report", str(study.path)])
+            print_error(f"left out: {path}: not as it was written; `{again}` writes it again")
     return found
 
 
@@ -128,7 +129,7 @@ def _entries(study: StudyFolder) -> list[DocketEntry]:
         study=study.study,
         date=study.changed.date().isoformat(),
         device=devices.most_common(1)[0][0] if devices else "unknown",
-        command=f"tiebreak run {study.path / 'study.toml'} --out {study.path}",
+        command=shlex.join(["tiebreak", "run", str(study.path / "study.toml"), "--out", str(study.path)]),
         epochs=stored.budget.epochs,
     )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()

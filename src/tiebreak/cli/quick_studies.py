@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -41,14 +41,15 @@ def _place(study: Study, folder: Path) -> Path:
     return own if not own.exists() or stored_study(own) == study else folder / f"{study.name}-quick"
 
 
-def run_quick(folder: Path, console: Console, studies: Sequence[tuple[Study, Path]] | None = None) -> int:
+def run_quick(folder: Path, console: Console, studies: Iterable[tuple[Study, Path]] | None = None) -> int:
     """Run what is missing, one study after the other, with one progress display; how many could not be run."""
     from tiebreak import api
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.drive.messages import Note
 
-    todo, failed = missing_studies(folder) if studies is None else list(studies), 0
+    failed = 0
     try:
+        todo = missing_studies(folder) if studies is None else list(studies)
         with ProgressListener(console) as progress:
             for place, (study, path) in enumerate(todo, start=1):
                 progress.on_message(Note(text=f"study {place} of {len(todo)}: {study.name}, {study.data} -> {path}"))

@@ -44,6 +44,7 @@ def watch(
     from tiebreak.system import open_in_browser
 
     require_web("tiebreak watch")
+    from tiebreak.exchange.scores_folder import is_scores_folder
     from tiebreak.watch.hub import Hub
     from tiebreak.watch.web_server import access_of, link, open_port, serve
 
@@ -51,6 +52,11 @@ def watch(
         if not folder.is_dir():
             what = "a file, not a folder" if folder.exists() else "no such folder"
             raise TiebreakError(f"{folder}: {what}; give the --out folder of `tiebreak run`, or one that holds some")
+        if is_scores_folder(folder) and not any(folder.glob("*/plan.json")):
+            raise TiebreakError(
+                f"{folder}: an --out folder of `tiebreak compare`: it holds scores but no runs to watch; "
+                f"`tiebreak open {folder}` shows its report"
+            )
     with open_port(host, port) as listening:
         access = access_of(host, listening)
         address = link(access, listening.getsockname()[1])

@@ -45,7 +45,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     tally = Tally(study, plan, records)
     asked = all_questions(tally)
     least = statistics.least_seeds(len(asked))
-    looks = looks_of(tally, least)
+    looks = looks_of(tally)
     compared = statistics.compare([sample(tally, question) for question in asked], margin=study.margin, looks=looks)
     task = study.task
     possible = [ranges.possible(result, question.range(task)) for question, result in zip(asked, compared, strict=True)]
@@ -118,7 +118,10 @@ def _comparison(
     tally: Tally, question: Question, result: statistics.Compared, least: int, path: tuple[Look, ...]
 ) -> ComparisonResult:
     low, high = _examples(tally, question, result) or (None, None)
-    crossed, times = _crossed(result, low, high), _times(tally, question)
+    crossed, times = (
+        [ranges.cut(end, question.range(tally.study.task)) for end in _crossed(result, low, high)],
+        _times(tally, question),
+    )
     margin = question.comparison.margin or tally.study.margin
     kind: Literal["pair", "interaction", "setting", "order", "agreement"] = question.comparison.kind
     single = kind not in ("setting", "order") or len(list(questions(tally, question.comparison))) == 1
@@ -186,13 +189,14 @@ def _examples(tally: Tally, question: Question, result: statistics.Compared) -> 
 def _crossed(result: statistics.Compared, low: float | None, high: float | None) -> tuple[float | None, float | None]:
     """The interval over seeds and test examples together, from that over seeds and that over examples (low, high).
 
-    The variances of crossed factors add; their interaction is in both, so the interval is never too narrow.
+    The variances of crossed factors add, for each end on its own: an interval over seeds may be lopsided, or cut at 0.
+    Their interaction is in both, so the interval is never too narrow.
     """
     middle = result.difference
     if middle is None or result.low is None or result.high is None or low is None or high is None:
         return None, None
-    half = math.hypot(max(middle - result.low, result.high - middle), max(middle - low, high - middle))
-    return middle - half, middle + half
+    below, above = math.hypot(middle - result.low, middle - low), math.hypot(result.high - middle, high - middle)
+    return middle - below, middle + above
 
 
 def _arm(tally: Tally, name: str) -> ArmResult:

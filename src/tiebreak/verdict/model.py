@@ -136,9 +136,14 @@ class ComparisonResult(Strict):
 
     @property
     def on_this_test_set(self) -> bool:
-        """Whether a difference was found that another test set may not show: over seeds and examples it reaches 0."""
+        """Whether a difference was found that another test set may not show: over seeds and examples it reaches 0.
+
+        An interval that Holm's step cut at 0 always does so; then that over examples alone tells.
+        """
         if self.verdict not in ("a", "b") or self.crossed_low is None or self.crossed_high is None:
             return False
+        if 0 in (self.low, self.high) and self.examples_low is not None and self.examples_high is not None:
+            return self.examples_low <= 0 <= self.examples_high
         return self.crossed_low <= 0 <= self.crossed_high
 
     @property

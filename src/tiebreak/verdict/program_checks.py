@@ -49,10 +49,10 @@ def _validation_is_test(tally: Tally) -> list[str]:
             pairs += [(val[seed], test[seed]) for seed in val.keys() & test.keys()]
     if len(pairs) < LEAST_RUNS or any(val != test for val, test in pairs):
         return []
-    return [
-        f"`val` equals `test` in all {number_of(len(pairs), 'run')}: the program seems to use one set for both; "
-        "the setting was chosen on test data"
-    ]
+    tuned = any(len(tally.study.settings(arm)) > 1 for arm in tally.study.arms)
+    chosen = "; the setting was chosen on test data" if tuned else ""
+    many = number_of(len(pairs), "run")
+    return [f"`val` equals `test` in all {many}: the program seems to use one set for both{chosen}"]
 
 
 def _outcomes_left_out(tally: Tally) -> list[str]:

@@ -164,7 +164,9 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     chance = f"{100 * stopping.chance:.0f} %" if stopping.chance is not None else ""
     most = f"{stopping.max_seeds} seeds"
     if stopping.reason == "decided":
-        return f"Decided after {number_of(seeds, 'seed')}, of at most {stopping.max_seeds}."
+        return f"Decided after {number_of(seeds, 'seed')}, of at most {max(seeds, stopping.max_seeds)}."
+    if stopping.reason == "most seeds" and seeds > stopping.max_seeds:
+        return f"Stopped: {seeds} seeds are here already, and at most {stopping.max_seeds} were asked for."
     if stopping.reason == "most seeds":
         return f"Stopped: {most} were the most."
     if stopping.reason == "futile":

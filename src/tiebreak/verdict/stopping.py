@@ -35,9 +35,12 @@ def batch_sizes(study: Study, comparisons: int) -> tuple[int, ...]:
     return look_sizes(least, cap)
 
 
-def looks_of(tally: Tally, least: int) -> Looks | None:
-    """The looks at the study so far, this one last. None with a single seed, which nothing can be said about."""
-    study = tally.study
+def looks_of(tally: Tally) -> Looks | None:
+    """The looks at the study so far, this one last. None with a single seed, which nothing can be said about.
+
+    A look counts if it could decide one comparison: more of them may have been added since.
+    """
+    study, least = tally.study, least_seeds(1)
     if study.seeds < 2:
         return None
     earlier = [look for look in looks_at(study, tally.plan, tally.records.looks) if look.seeds >= least]
@@ -91,12 +94,8 @@ def stopping_of(
     chance: float | None = None
     reason: Literal["decided", "most seeds", "futile", "goes on", "not final"] = "goes on"
     if undecided and further:
-        asked = all_questions(tally)
-        samples = {index: sample(tally, asked[index]) for index in undecided}
-        margins = {index: comparisons[index].margin for index in undecided}
-        chance = min(
-            chance_to_decide(samples[index], margins[index], looks, further, len(comparisons)) for index in undecided
-        )
+        chances = [_chance(tally, comparisons, index, looks, further) for index in undecided]
+        chance = min((each for each in chances if each is not None), default=None)
     if not complete:
         reason = "not final"
     elif not undecided:
@@ -117,15 +116,26 @@ def stopping_of(
     )
 
 
+def _chance(
+    tally: Tally, comparisons: Sequence[ComparisonResult], index: int, looks: Looks, further: Sequence[int]
+) -> float | None:
+    """The chance of one comparison; 0 where every run of a side diverged or failed, None with fewer than two seeds."""
+    item = comparisons[index]
+    if item.difference is None and item.seeds_needed is None:
+        return 0.0
+    scores = sample(tally, all_questions(tally)[index])
+    return chance_to_decide(scores, item.margin, looks, further, len(comparisons)) if np.size(scores.a) > 1 else None
+
+
 def chance_to_decide(scores: Sample, margin: float, looks: Looks, further: Sequence[int], comparisons: int) -> float:
     """The chance that one of the further looks decides, given the differences so far: a predictive probability.
 
     The true difference and spread are drawn from what the seeds so far say of them (a flat prior), then the seeds to
-    come from those; 4,000 times, from a fixed stream. 1 where too few seeds are there to say.
+    come from those; 4,000 times, from a fixed stream. 1 without spread: it is decided once there are enough seeds.
     """
     differences = np.asarray(scores.a, dtype=np.float64) - np.asarray(scores.b, dtype=np.float64)
     n = len(differences)
-    if n < 2 or (spread := float(differences.std(ddof=1))) == 0:
+    if (spread := float(differences.std(ddof=1))) == 0:
         return 1.0
     stream = np.random.default_rng(0)
     sd = spread * np.sqrt((n - 1) / stream.chisquare(n - 1, STUDIES))

@@ -46,9 +46,18 @@ def find_studies(folder: Path) -> list[StudyFolder]:
         return [describe(folder)]
     try:
         inner = sorted(path for path in folder.iterdir() if path.is_dir())
-        return [describe(path) for path in inner if is_results_folder(path)]
     except OSError as error:
         raise failure(folder, "cannot be read", error) from None
+    return [found for path in inner if (found := _inner(path)) is not None]
+
+
+def _inner(path: Path) -> StudyFolder | None:
+    """A folder among others: None where it is no results folder, its problem where it may not be entered."""
+    try:
+        return describe(path) if is_results_folder(path) else None
+    except OSError as error:
+        problem = str(failure(path, "cannot be read", error))
+        return StudyFolder(path=path, problem=problem, size=0, changed=datetime.fromtimestamp(0))
 
 
 def describe(folder: Path) -> StudyFolder:
@@ -57,16 +66,17 @@ def describe(folder: Path) -> StudyFolder:
     try:
         plan, state = read_training_state(folder)
         study = load_study(folder)
+        ended = sum(identity in state.runs for identity in plan.runs)
+        verdict = _verdict(folder, ended, len(plan.runs))
     except TiebreakError as error:
         return StudyFolder(path=folder, problem=str(error), size=size, changed=changed)
-    ended = sum(identity in state.runs for identity in plan.runs)
     return StudyFolder(
         path=folder,
         study=study.name,
         question=study.question,
         planned=len(plan.runs),
         ended=ended,
-        verdict=_verdict(folder, ended, len(plan.runs)),
+        verdict=verdict,
         size=size,
         changed=changed,
     )

@@ -14,6 +14,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_PATH = 2_000  # characters of an address
+MOST_QUERY = 500  # bytes of its query
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,12 +46,13 @@ class Access:
         """Whether a Host header names this machine: a page of another site that points its name here is refused."""
         if self.token is not None:
             return True
-        name = header.rpartition(":")[0] if ":" in header.rpartition("]")[2] else header
-        return name.strip("[]").lower() in (*LOCAL_NAMES, self.host)
+        name, colon, port = header.lower().rpartition(":")
+        name = name if colon and port.isdecimal() and not name.endswith(":") else header.lower()
+        return name.strip("[]") in (*LOCAL_NAMES, self.host.lower())  # browsers write names in small letters
 
     def in_query(self, query: bytes) -> bool:
         """Whether the query of an address holds the token."""
-        given = parse_qs(query.decode("latin-1"), max_num_fields=20).get("token", [""]) if len(query) < 500 else [""]
+        given = parse_qs(query.decode("latin-1")).get("token", [""]) if len(query) < MOST_QUERY else [""]
         return self._matches(given[0])
 
     def in_cookie(self, header: str) -> bool:
@@ -97,7 +99,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers, new: bool) -> PlainTextResponse | None:
         access = self._access
         if not access.accepts_host(headers.get("host", "")):
-            return PlainTextResponse(f"open this page as http://{access.host}, not by another name\n", 421)
+            return PlainTextResponse(f"open this page as http://{access.host} and its port, not otherwise\n", 421)
         if access.token is not None and not new and not access.in_cookie(headers.get("cookie", "")):
             return PlainTextResponse("open the link with the token that `tiebreak watch` printed\n", 401)
         if scope["method"] not in ("GET", "HEAD"):

@@ -22,7 +22,7 @@ from tiebreak.verdict import ranges, sentences
 from tiebreak.verdict.decide import make_verdict
 from tiebreak.verdict.model import ComparisonResult, Verdict
 from tiebreak.verdict.questions import Question, all_questions, sample
-from tiebreak.verdict.statistics import ALPHA, Sample, least_seeds, look_intervals
+from tiebreak.verdict.statistics import ALPHA, Sample, look_intervals
 from tiebreak.verdict.stopping import looks_of
 
 MOST_COMPARISONS = 100
@@ -82,7 +82,7 @@ def _looks(item: ComparisonResult) -> list[Point]:
 def _paths(tally: Tally, shown: Sequence[ComparisonResult]) -> list[list[Point]]:
     """The difference and its interval with the first n seeds of each comparison, as the verdict would give them."""
     asked = all_questions(tally)
-    looks = looks_of(tally, least_seeds(len(asked)))
+    looks = looks_of(tally)
     samples = [sample(tally, question) for question in asked[: len(shown)]]
     paths: list[list[Point]] = [[] for _ in shown]
     if looks is None:

@@ -34,6 +34,7 @@ FILES = (STORE_FILE, log_of(Path(STORE_FILE)).name, PLAN_FILE, STUDY_FILE, HTML_
 PLANNED = slice(2, 4)  # the places of plan and study in a stamp
 REST, LONGEST_REST = 30, 20.0  # between two readings: so many times the time that one takes, and seconds at most
 TRIES = 3  # a file that is just being replaced cannot be read: only the third failure is shown
+RETRY = 10.0  # seconds between two readings of a folder that cannot be read: what was wrong may leave no trace in it
 WAIT = 2.0  # seconds for another program that holds the store
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -56,7 +57,7 @@ class WatchedFolder:
         self.path, self.id = path, study_id(path)
         self.snapshot = self._without_records("reading", None)
         self._stamp: Stamp | None = None
-        self._next, self._failures = 0.0, 0
+        self._next, self._retry, self._failures = 0.0, 0.0, 0
         self._forget()
 
     def _forget(self) -> None:
@@ -68,7 +69,8 @@ class WatchedFolder:
         """Read the folder if its files have changed. Whether the snapshot is another one now."""
         stamp, now = _stamp(self.path), time.monotonic()
         died = self.snapshot["state"] == "running" and read_live(self.path) is None
-        if not died and (stamp == self._stamp or now < self._next):
+        again = self._failures > 0 and now >= self._retry
+        if not died and ((stamp == self._stamp and not again) or now < self._next):
             return False
         before, start = self.snapshot, time.thread_time()
         try:
@@ -78,6 +80,7 @@ class WatchedFolder:
         except Exception as error:  # a stranger's folder may hold anything; the other studies go on
             self._forget()
             self._failures += 1
+            self._retry = time.monotonic() + RETRY
             if self._failures < TRIES and before["state"] != "reading":
                 return False
             name, question = before["name"], before["question"]

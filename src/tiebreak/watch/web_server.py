@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -16,6 +20,7 @@ from tiebreak.watch.hub import Hub
 from tiebreak.watch.web_app import web_app
 
 HOST = "127.0.0.1"
+WAITING = 128  # connections that wait to be accepted; asyncio tries so many at once, also where there is no room
 GRACE = 2  # seconds that open requests have at the end
 
 
@@ -29,7 +34,7 @@ def open_port(host: str, port: int) -> socket.socket:
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind(address)
-            found.listen(128)
+            found.listen(WAITING)
         except BaseException:
             found.close()
             raise
@@ -64,7 +69,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._hub, self._full = hub, False
 
     def stop(self) -> None:
         """End it; may be called from another thread."""
@@ -76,13 +81,37 @@ class Server(uvicorn.Server):
         self._hub.end_streams()
         super().handle_exit(sig, frame)
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept connections; more of them than the system allows are one line, not thousands."""
+        asyncio.get_running_loop().set_exception_handler(self.report_error)
+        await super().startup(sockets)
+
+    def report_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An error that no request has. asyncio tries again by itself where it found no room for a connection."""
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in (errno.EMFILE, errno.ENFILE):
+            loop.default_exception_handler(context)
+        elif not self._full:
+            self._full = True
+            print("tiebreak watch: too many open connections (see ulimit -n): some pages wait", file=sys.stderr)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the requests that are open. A client that does not read its answer is cut off, which is no error."""
+        logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+        await super().shutdown(sockets)
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+        await asyncio.sleep(0)  # the sockets are closed here
+
 
 def serve(hub: Hub, access: Access, listening: socket.socket, begin: Callable[[Server], object]) -> None:
     """Serve until interrupted. `begin` is called with the server before it starts."""
     config = uvicorn.Config(
         web_app(hub, access),
         log_config=None,
+        log_level="error",  # a client that sends nonsense is no news for the terminal of a run
         access_log=False,
+        backlog=WAITING,
         server_header=False,
         proxy_headers=False,
         ws="none",

@@ -17,7 +17,7 @@ export class Curves {
     this.others = element("div", { class: "panels" });
     this.more = element("details", {}, element("summary"), this.others);
     this.more.addEventListener("toggle", () => this.draw());
-    this.empty = element("p", { class: "missing", text: "No epoch is recorded yet." });
+    this.empty = element("p", { class: "missing", text: "No epoch is recorded yet of a run that trains or is done." });
     this.note = element("p", {
       class: "note",
       text: "Line: mean over the seeds so far. Band: 95 % interval of that mean. Point at a chart, or focus it and use the arrow keys, to read the values of an epoch.",

@@ -38,7 +38,9 @@ function make(study) {
 
 function update(item, study) {
   const [what, answer, far] = item.children, { progress } = study;
-  setText(what.querySelector("a"), study.name || study.folder || study.id);
+  const name = study.name || study.folder || study.id, link = what.querySelector("a");
+  setText(link, name);
+  setAttribute(link, "aria-label", study.folder ? `${name}, ${study.folder}` : name); // many folders may hold one study
   setText(what.querySelector(".question"), study.question ?? "");
   setText(what.querySelector(".folder"), study.folder ?? "");
   setText(answer.children[0], study.problem ?? study.verdict ?? (study.state === "empty" ? "" : "No verdict yet."));
@@ -49,7 +51,7 @@ function update(item, study) {
   const known = progress && progress.runs > 0, share = percent(progress?.epochs_done, progress?.epochs);
   show(bar, known);
   setAttribute(bar, "value", share);
-  setAttribute(bar, "aria-label", `Epochs trained of ${study.name}`);
+  setAttribute(bar, "aria-label", `Epochs trained of ${name}, ${study.folder}`);
   const time = study.state === "running" ? left(progress?.seconds_left) : "";
   setText(remark, known ? [`${share} %`, time].filter(Boolean).join(", ") : "");
 }

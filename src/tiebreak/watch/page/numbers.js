@@ -61,8 +61,9 @@ export function tick(value, step) {
   }).replace("-", "−");
 }
 
-/** The time of day of an ISO date, as the reader's clock shows it. */
-export function timeOfDay(iso) {
-  const date = new Date(iso);
-  return Number.isNaN(date.getTime()) ? "" : date.toLocaleTimeString();
+/** The time of an ISO date, as the reader's clock shows it, with the day if that is not today. */
+export function moment(iso) {
+  const date = new Date(iso ?? NaN);
+  if (Number.isNaN(date.getTime())) return "";
+  return date.toDateString() === new Date().toDateString() ? date.toLocaleTimeString() : date.toLocaleString();
 }

@@ -3,7 +3,7 @@
 import { element, patchList, section, setAttribute, setText, show } from "./elements.js";
 import { Comparisons } from "./comparisons.js";
 import { Curves } from "./curves.js";
-import { count, left, numberOf, percent, rate, timeOfDay } from "./numbers.js";
+import { count, left, numberOf, percent, rate, moment } from "./numbers.js";
 import { Cohorts, Machines, Troubles } from "./sections.js";
 
 export const STATES = {
@@ -80,6 +80,7 @@ export class StudyView {
     setText(this.verdict, snapshot.verdict ?? (something ? "No verdict yet: no seed has finished on both sides." : ""));
     setText(this.caution, caution(snapshot));
     setText(this.problem, problem(snapshot));
+    setAttribute(this.live, "aria-label", snapshot.final ? "Verdict" : "Verdict so far");
     show(this.caution, this.caution.textContent);
     show(this.problem, this.problem.textContent);
     this.updateProgress(snapshot, progress);
@@ -100,8 +101,8 @@ export class StudyView {
     show(this.parts.others, comparisons.length > 1 && comparisons.some((item) => item.n > 0));
     show(this.parts.troubles, troubles.length);
     show(this.parts.machines, machines.length);
-    const time = timeOfDay(snapshot.updated);
-    setText(this.updated, time ? `Read at ${time}. This page only reads: closing it changes nothing.` : "");
+    const time = moment(snapshot.updated);
+    setText(this.updated, `${time ? `Last change in the folder: ${time}. ` : ""}This page only reads: closing it changes nothing.`);
     document.title = title(snapshot);
   }
 
