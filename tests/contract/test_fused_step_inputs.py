@@ -20,6 +20,9 @@ from tiebreak.train.fused.engine import Stack
 from tiebreak.train.fused.step_inputs import epoch_inputs, join
 from tiebreak.train.fused.trace import gather
 from tiebreak.train.loop import Loop
+from tiebreak.train.optim import per_step
+from tiebreak.train.schedule import factors
+from tiebreak.train.step import hyper_tensors
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 every_design = pytest.mark.parametrize("name", EVERY)
@@ -72,6 +75,10 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
             assert torch.equal(inputs["indices"][:, row], torch.from_numpy(batches.indices))
             for number, name in enumerate(names):
                 assert torch.equal(inputs["buffers"][join(name, "key")][:, row], keys[:, number])
+            course = factors(run.optimiser.schedule, epoch, STEPS, run.epochs, begun.states[row].reduction)
+            own_hypers = hyper_tensors(run, next(iter(begun.states[row].params.values())))
+            for name, values in per_step(run.optimiser.kind, own_hypers, course, epoch * STEPS).items():
+                assert torch.equal(inputs["changing"][name][:, row], values)  # what the loop's updates use
             task: Any = Recording(design)
             Loop(task, begun.networks[row], run, begun.states[row]).train_epoch(split, silent)
             assert len(task.seen) == STEPS
@@ -82,8 +89,7 @@ def test_batches_weights_keys_and_learning_rates_are_those_that_the_loop_uses(de
                     assert torch.equal(own, batch[name])
                 for number, name in enumerate(names):
                     assert torch.equal(inputs["buffers"][join(name, "key")][step, row], used[number])
-                for name, values in inputs["changing"].items():
-                    assert torch.equal(values[step, row], hypers[name])
+                assert all(torch.equal(own_hypers[name], value) for name, value in hypers.items())
 
 
 @every_design
