@@ -118,7 +118,8 @@ def templates(ticks: int, epochs: int) -> dict[str, object]:
 def measure(folder: Path, runs: int, nodes: int, mix: str, profile: str) -> None:
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.drive import local_workers
-    from tiebreak.drive.runner import Machine, open_driver
+    from tiebreak.drive.machine import Machine
+    from tiebreak.drive.runner import open_driver
     from tiebreak.report.terminal.safe_console import SafeConsole
 
     plan = prepare(folder, runs, mix)

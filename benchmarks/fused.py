@@ -169,8 +169,8 @@ def lightning(problem: Problem, design: str, loop_ms: float) -> list[dict[str, o
 def study(data_dir: Path, device: str, seeds: int, epochs: int) -> list[dict[str, object]]:
     """180 runs, records and report included, against one eager run of as many steps (a tenth of them is timed)."""
     from tiebreak.api import run
+    from tiebreak.drive.machine import Machine
     from tiebreak.drive.messages import Message, Note
-    from tiebreak.drive.runner import Machine
     from tiebreak.study.schema import Study
 
     given = Study.load(str(Path(__file__).parent / "whole_study.toml")).changed(seeds=seeds, epochs=epochs)

@@ -15,6 +15,7 @@ Without a GPU the logic can be tried in Triton's interpreter: TRITON_INTERPRET=1
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import statistics
 import time
@@ -253,12 +254,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("kernels_gpu.jsonl"))
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--cases", type=int, nargs="*", help="numbers of the cases; default: all")
+    parser.add_argument("--precisions", default="tf32,bf16,float32")
     given = parser.parse_args()
     start, tuned, left = time.monotonic(), dict[tuple[Any, ...], Blocks](), 0
     batch = 2 if given.tiny else 64
-    cases = TINY if given.tiny else CASES
-    jobs = [(case, precision) for case in cases for precision in ("tf32", "bf16")]
-    for case, precision in jobs + [(case, "float32") for case in cases]:
+    cases = TINY if given.tiny else CASES if given.cases is None else [CASES[number] for number in given.cases]
+    for precision, case in itertools.product(given.precisions.split(","), cases):
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
         for operation in OPERATIONS:
             if time.monotonic() - start > given.seconds:

@@ -18,8 +18,8 @@ from support import bad_studies
 from support.small_study import loop_machine
 from tiebreak import api
 from tiebreak.api import Result
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Message, Note, RunEnded, TrainingStarted
-from tiebreak.drive.runner import Machine
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.report.page import comparisons
 from tiebreak.study import parsing

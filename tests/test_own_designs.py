@@ -13,7 +13,7 @@ import pytest
 
 from support import bad_studies
 from tiebreak import api, catalog
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Images
 from tiebreak.results.folder import opened, read_plan

@@ -7,10 +7,10 @@ from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
-from tiebreak.drive.machine import check_precision, reached
+from tiebreak.drive.machine import Machine, check_precision, reached
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
-from tiebreak.drive.runner import Listener, Machine, open_driver
+from tiebreak.drive.runner import Listener, open_driver
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan

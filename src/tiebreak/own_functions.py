@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from tiebreak import api
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Note
-from tiebreak.drive.runner import Listener, Machine
+from tiebreak.drive.runner import Listener
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.plan.runs import digest
 from tiebreak.program.calls import EPOCHS, OUTCOMES, SCORES

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from support.small_study import small_study, write_data
 from tiebreak.cli.prediction import show_prediction
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 from tiebreak.plan.planner import make_plan
 
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tiebreak.cli import plan_command, run_command
 from tiebreak.cli.app import app
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 from tiebreak.errors import TiebreakError
 
 GROWING = ("until_decided", "until_all_decided", "max_seeds")

@@ -9,7 +9,7 @@ import pytest
 from support import tiny
 from tiebreak import api
 from tiebreak.cli.use import use
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.study.schema import Study
 

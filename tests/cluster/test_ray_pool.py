@@ -271,7 +271,6 @@ import sys
 from pathlib import Path
 
 from support.small_study import small_study, train_plan
-from tiebreak.drive.machine import Machine
 from tiebreak.plan.planner import make_plan
 
 data, folder = map(Path, sys.argv[1:])

@@ -32,7 +32,7 @@ import sys
 from pathlib import Path
 import tiebreak as tb
 from tiebreak.drive.messages import ExhibitsMade, TrainingStarted
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 heard = []
 tb.run(tb.Study.load(sys.argv[1]), sys.argv[2], machine=Machine(workers=2), listen=heard.append)
 assert any(isinstance(message, ExhibitsMade) for message in heard)

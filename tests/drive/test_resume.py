@@ -42,7 +42,7 @@ from pathlib import Path
 import psutil
 import tiebreak as tb
 from tiebreak.drive.messages import EpochDone
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 
 file, folder, data, workers, strategy, driver_only, pids = sys.argv[1:]
 

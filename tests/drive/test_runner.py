@@ -21,10 +21,10 @@ from support.small_study import (
     write_data,
 )
 from tiebreak.drive.jobs import StrategyOption
-from tiebreak.drive.machine import check_precision
+from tiebreak.drive.machine import Machine, check_precision
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import CHECKSUMS_FILE, Machine, missing, open_driver
+from tiebreak.drive.runner import CHECKSUMS_FILE, missing, open_driver
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan

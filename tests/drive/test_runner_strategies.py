@@ -14,8 +14,8 @@ import pytest
 from support.small_study import small_study, train_plan, write_data
 from tiebreak.drive import runner
 from tiebreak.drive.jobs import StrategyOption
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Job, Message, Note, RunEnded, StepsTimed, StrategyMeasured, TrainingStarted
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run, evaluation_key

@@ -15,8 +15,8 @@ import pytest
 
 from support import own_program
 from support.own_program import how, run_in
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Note, RunEnded, TrainingStarted
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.program.program_driver import check_start
 from tiebreak.program.run_folder import RUN_VARIABLE

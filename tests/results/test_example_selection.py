@@ -8,8 +8,8 @@ import pytest
 
 from support.small_study import loop_machine, workers_here
 from tiebreak import api
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Message, Note
-from tiebreak.drive.runner import Machine
 from tiebreak.results.example_selection import contrasting_examples, exhibit_runs
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study

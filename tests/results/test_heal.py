@@ -25,8 +25,8 @@ from support.damage import (
     undamaged,
 )
 from tiebreak import api
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Message, RunEnded
-from tiebreak.drive.runner import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.checkpoint_file import CHECKPOINTS

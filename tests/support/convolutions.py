@@ -1,14 +1,18 @@
-"""Shapes of convolutions that kernels and their plain twins are compared at."""
+"""Convolution kernels against their plain twins: the shapes that are compared, and the comparison."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from tiebreak.layers.product_conv import Ints, product_conv
+from tiebreak.layers.product_conv import Ints, product_conv, product_conv_input, product_conv_weight
 
+DTYPES = (torch.float32, torch.bfloat16)
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 4e-3}  # norm-wise; a bfloat16 result is rounded once
 
 
@@ -26,6 +30,11 @@ class Shape:
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     biased: bool = True
+
+    @property
+    def depthwise(self) -> bool:
+        """Whether each output has one input: the kernels for these are others."""
+        return self.groups > 1 and self.groups == self.inputs
 
     @property
     def how(self) -> tuple[Ints, Ints, Ints]:
@@ -57,3 +66,57 @@ def tensors_of(shape: Shape, dtype: torch.dtype, runs: int = 2) -> tuple[Tensor,
     bias = torch.randn(runs, shape.outputs, generator=generator).to(dtype) if shape.biased else None
     y = product_conv(x.double(), weight.double(), None, *shape.how, shape.groups)
     return x, weight.to(dtype), bias, torch.randn(y.shape, generator=generator).to(dtype)
+
+
+def _away(found: Tensor, wanted: Tensor) -> float:
+    assert found.shape == wanted.shape
+    return float(torch.linalg.vector_norm(found.double().cpu() - wanted) / torch.linalg.vector_norm(wanted))
+
+
+def check(shape: Shape, dtype: torch.dtype, device: str) -> None:
+    """Compare the kernels of a convolution with the CPU form of the same ops in float64, their specification."""
+    if shape.depthwise:
+        from tiebreak.layers.kernels import conv_depthwise
+
+        kernels: Any = conv_depthwise
+        forward, weight_gradient = kernels.forward, kernels.weight_gradient
+    else:
+        from tiebreak.layers.kernels import conv_products
+
+        kernels = conv_products
+        forward = partial(kernels.forward, groups=shape.groups)
+        weight_gradient = partial(kernels.weight_gradient, groups=shape.groups)
+    groups, limit = shape.groups, ROUNDING[dtype]
+    x, weight, bias, dy = tensors_of(shape, dtype)
+    wide = None if bias is None else bias.double()
+    wanted = product_conv(x.double(), weight.double(), wide, *shape.how, groups)
+    there = None if bias is None else bias.to(device)
+    a, b, above = x.to(device), weight.to(device), dy.to(device)
+    y = forward(a, b, there, list(wanted.shape[-2:]), shape.how)
+    assert y.stride() == wanted.stride()
+    assert _away(y, wanted) < limit
+    dx = kernels.input_gradient(above, b, shape.size, shape.how, groups)
+    gradient = product_conv_input(dy.double(), weight.double(), list(shape.size), *shape.how, groups)
+    assert dx.stride() == gradient.stride()
+    assert _away(dx, gradient) < limit
+    parts = weight_gradient(above, a, shape.kernel, shape.how)
+    dw = product_conv_weight(dy.double(), x.double(), list(shape.kernel), *shape.how, groups)
+    assert parts.dtype == torch.float32
+    assert _away(parts.sum(dim=1), dw) < ROUNDING[torch.float32]
+    # A run's numbers do not depend on its company, nor on the memory layout of its inputs.
+    alone = forward(a[1:], b[1:], None if there is None else there[1:], y.shape[-2:], shape.how)
+    assert torch.equal(alone[0], y[1])
+    last = a.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3)
+    assert torch.equal(forward(last, b, there, y.shape[-2:], shape.how), y)
+    again = weight_gradient(above[1:], last[1:], shape.kernel, shape.how)
+    assert torch.equal(again[0], parts[1])
+
+
+def check_in_interpreter(shapes: Iterable[Shape]) -> None:
+    """Check all shapes on a CPU, with sums of several parts. The process has TRITON_INTERPRET=1."""
+    from tiebreak.layers.kernels import conv_products
+
+    conv_products.PLACES = 50
+    for shape in shapes:
+        for dtype in DTYPES:
+            check(shape, dtype, "cpu")

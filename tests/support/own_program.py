@@ -7,8 +7,8 @@ from typing import Any
 
 import tomli_w
 
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Message
-from tiebreak.drive.runner import Machine
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
 from tiebreak.program.program_driver import open_program_driver

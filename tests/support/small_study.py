@@ -18,8 +18,9 @@ from tiebreak import catalog
 from tiebreak.drive import runner
 from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.local_workers import Pool
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import EpochDone, Job, Message, decode
-from tiebreak.drive.runner import Listener, Machine, open_driver
+from tiebreak.drive.runner import Listener, open_driver
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, Run
 from tiebreak.results.checkpoint_file import CHECKPOINTS

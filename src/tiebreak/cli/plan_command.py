@@ -39,7 +39,7 @@ def plan(
 ) -> None:
     """Show what a study would train, on which equal terms, and for how long. Trains nothing."""
     from tiebreak.cli.prediction import show_prediction
-    from tiebreak.drive.runner import Machine
+    from tiebreak.drive.machine import Machine
     from tiebreak.plan.planner import make_plan
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole

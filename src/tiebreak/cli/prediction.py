@@ -8,7 +8,7 @@ from rich.markup import escape
 from tiebreak.drive.device import device_problem
 from tiebreak.drive.forecast import forecast
 from tiebreak.drive.jobs import most_at_once
-from tiebreak.drive.runner import Machine
+from tiebreak.drive.machine import Machine
 from tiebreak.plan.predict import predict
 from tiebreak.plan.runs import Plan
 from tiebreak.report.terminal import summaries

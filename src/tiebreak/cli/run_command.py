@@ -142,7 +142,7 @@ def run(
     from tiebreak.cli.ask import asked
     from tiebreak.cli.progress import ProgressListener
     from tiebreak.cli.watch_command import beside
-    from tiebreak.drive.runner import Machine
+    from tiebreak.drive.machine import Machine
     from tiebreak.report.terminal import summaries
     from tiebreak.report.terminal.safe_console import SafeConsole
 

@@ -1,9 +1,9 @@
 """Whether compiling a fused step is expected to pay: seconds of training with and without it. No torch.
 
 Known before: how long a step takes as traced (timed), how many steps are to come, and how many operations the step has.
-The compiler's seconds and its gain are known only afterwards, so both are assumed from what was measured on an H200:
-47 s for a residual network of 1,900 operations, then 1.3 times as fast; 87 s for a transformer of as many, then 1.6
-times; 89 s for a translator, then 2.1 times. What was compiled before is read from disk in a fraction of that time.
+The compiler's seconds and its gain are known only afterwards. Both are assumptions, from three networks on an H200:
+47 s and 1.3 times as fast (residual network), 87 s and 1.6 times (transformer), 89 s and 2.1 times (translator); the
+first two have about 1,900 operations. What was compiled before is read from disk in a fraction of that time.
 """
 
 from __future__ import annotations

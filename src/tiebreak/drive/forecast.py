@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiebreak.drive.jobs import split_into_jobs, strategy_for
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Job
-from tiebreak.drive.runner import Machine
 from tiebreak.drive.strategy import ENOUGH, STEPS, Timing, time_strategies
 from tiebreak.drive.timing_budget import timing_seconds
 from tiebreak.errors import explain_design_errors

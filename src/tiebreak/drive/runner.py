@@ -29,8 +29,6 @@ from tiebreak.text import listed, number_of
 if TYPE_CHECKING:
     from tiebreak.cluster.ray_pool import RayPool
 
-__all__ = ["Driver", "Listener", "Machine", "missing", "open_driver"]
-
 CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 
 Listener = Callable[[Message], None]

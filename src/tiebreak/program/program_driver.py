@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 
+from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Note, PendingRun, Progress, RunEnded, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import Listener, Machine, missing
+from tiebreak.drive.runner import Listener, missing
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.program_plan import program_inputs, require_program
 from tiebreak.plan.runs import Plan, Run

@@ -8,6 +8,7 @@ from tiebreak.text import listed, rounded
 from tiebreak.verdict.model import ArmResult, ComparisonResult
 
 NEAR = 0.25  # where arms were timed alone but not in turns: less is not told from other work on the machine
+DIGITS = 3  # of times: with two, 1.9 against 1.4 ms would not look like 32 %
 NOT_TIMED = "training time was not measured alone"
 
 
@@ -63,7 +64,7 @@ def _time(a: ArmResult, b: ArmResult, ratio: tuple[float, float, float] | None) 
         return NOT_TIMED
     if (a.step_ms, a.solo_seconds) == (b.step_ms, b.solo_seconds):
         return "the same training time"
-    times = f"a training step alone, not timed in turns: {rounded(a.step_ms)} against {rounded(b.step_ms)} ms"
+    times = f"a training step alone, not timed in turns: {_pair(a.step_ms, b.step_ms)} ms"
     if abs(a.step_ms / b.step_ms - 1) < NEAR:
         return f"about as fast ({times})"
     return f"{_slower(a.step_ms / b.step_ms)} ({times})"
@@ -82,8 +83,12 @@ def _timed(ratio: tuple[float, float, float], alone: str) -> str:
 def _alone(a: ArmResult, b: ArmResult, ratio: float) -> str:
     """The times behind the ratio: of a step, or of the whole training where the numbers of steps differ."""
     if a.step_ms and b.step_ms and abs(a.step_ms / b.step_ms / ratio - 1) < NEAR:
-        return f"a training step alone takes {rounded(a.step_ms)} against {rounded(b.step_ms)} ms"
-    return f"a run alone trains {rounded(a.solo_seconds or 0)} against {rounded(b.solo_seconds or 0)} s"
+        return f"a training step alone takes {_pair(a.step_ms, b.step_ms)} ms"
+    return f"a run alone trains {_pair(a.solo_seconds or 0, b.solo_seconds or 0)} s"
+
+
+def _pair(a: float, b: float) -> str:
+    return f"{rounded(a, DIGITS)} against {rounded(b, DIGITS)}"
 
 
 def _slower(ratio: float) -> str:

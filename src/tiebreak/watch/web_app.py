@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from tiebreak.report.page.document import HTML_FILE, MARKDOWN_FILE
 from tiebreak.watch.access import Access, Guard
 from tiebreak.watch.event_stream import events
 from tiebreak.watch.hub import Hub, Published, WatchedStudy
+
+Handler = Callable[[Request], Awaitable[Response]]
 
 PAGE = Path(__file__).parent / "page"
 TYPES = {
@@ -43,7 +45,6 @@ REPORT_POLICY = (
 
 def web_app(hub: Hub, access: Access) -> Starlette:
     """The application that serves the studies of the hub."""
-    static = {path.name: (path.read_bytes(), TYPES[path.suffix]) for path in PAGE.iterdir() if path.suffix in TYPES}
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -53,26 +54,52 @@ def web_app(hub: Hub, access: Access) -> Starlette:
         finally:
             await hub.stop()
 
-    def study_of(request: Request) -> WatchedStudy:
-        found = hub.studies.get(request.path_params["id"])
-        if found is None:
-            raise HTTPException(404, "no such study")
-        return found
+    app = Starlette(
+        routes=[Route(address, handler) for address, handler in Handlers(hub).routes().items()],
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={HTTPException: _refuse},
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
+    return app
 
-    async def index(request: Request) -> Response:
+
+class Handlers:
+    """What each address answers."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._static = {
+            path.name: (path.read_bytes(), TYPES[path.suffix]) for path in PAGE.iterdir() if path.suffix in TYPES
+        }
+
+    def routes(self) -> dict[str, Handler]:
+        """The handler of every address."""
+        return {
+            "/": self.index,
+            "/study/{id}": self.index,
+            "/study/{id}/report/": self.report,
+            "/study/{id}/report/{name}": self.report,
+            "/static/{name}": self.file,
+            "/api/studies": self.studies,
+            "/api/study/{id}": self.study,
+            "/api/study/{id}/events": self.events,
+            "/api/events": self.events,
+        }
+
+    async def index(self, request: Request) -> Response:
+        """The page, of the list or of one study: its script asks for the content."""
         if "id" in request.path_params:
-            study_of(request)
-        content, kind = static[INDEX]
-        return Response(content, media_type=kind)
+            self._study_of(request)
+        return self._file(INDEX)
 
-    async def file(request: Request) -> Response:
-        if request.path_params["name"] not in static:
-            raise HTTPException(404, "no such file")
-        content, kind = static[request.path_params["name"]]
-        return Response(content, media_type=kind)
+    async def file(self, request: Request) -> Response:
+        """A file of the page."""
+        return self._file(request.path_params["name"])
 
-    async def report(request: Request) -> Response:
-        study, name = study_of(request), REPORT.get(request.path_params.get("name", ""))
+    async def report(self, request: Request) -> Response:
+        """The report of a study that has ended."""
+        study, name = self._study_of(request), REPORT.get(request.path_params.get("name", ""))
         if name is None or study.folder.snapshot["report"] is None:
             raise HTTPException(404, "no such report")
         try:
@@ -82,39 +109,34 @@ def web_app(hub: Hub, access: Access) -> Starlette:
         kind = TYPES[Path(name).suffix]
         return Response(content, media_type=kind, headers={"content-security-policy": REPORT_POLICY})
 
-    async def studies(_: Request) -> Response:
-        return _json(await hub.newest_list())
+    async def studies(self, _: Request) -> Response:
+        """The list of studies."""
+        return _json(await self._hub.newest_list())
 
-    async def study(request: Request) -> Response:
-        return _json(await hub.newest(study_of(request)))
+    async def study(self, request: Request) -> Response:
+        """The snapshot of a study."""
+        return _json(await self._hub.newest(self._study_of(request)))
 
-    async def study_events(request: Request) -> Response:
-        found = study_of(request) if "id" in request.path_params else None
-        if hub.clients >= MOST_CLIENTS:
+    async def events(self, request: Request) -> Response:
+        """The stream of snapshots, of a study or of the list."""
+        found = self._study_of(request) if "id" in request.path_params else None
+        if self._hub.clients >= MOST_CLIENTS:
             raise HTTPException(503, f"{MOST_CLIENTS} pages are open already")
         if request.method == "HEAD":
             return Response(media_type=EVENTS)
-        return _EventResponse(events(hub, found, request.headers.get("last-event-id", "")))
+        return _EventResponse(events(self._hub, found, request.headers.get("last-event-id", "")))
 
-    routes = {
-        "/": index,
-        "/study/{id}": index,
-        "/study/{id}/report/": report,
-        "/study/{id}/report/{name}": report,
-        "/static/{name}": file,
-        "/api/studies": studies,
-        "/api/study/{id}": study,
-        "/api/study/{id}/events": study_events,
-        "/api/events": study_events,
-    }
-    app = Starlette(
-        routes=[Route(address, handler) for address, handler in routes.items()],
-        middleware=[Middleware(Guard, access=access)],
-        exception_handlers={HTTPException: _refuse},
-        lifespan=lifespan,
-    )
-    app.router.redirect_slashes = False
-    return app
+    def _study_of(self, request: Request) -> WatchedStudy:
+        found = self._hub.studies.get(request.path_params["id"])
+        if found is None:
+            raise HTTPException(404, "no such study")
+        return found
+
+    def _file(self, name: str) -> Response:
+        if name not in self._static:
+            raise HTTPException(404, "no such file")
+        content, kind = self._static[name]
+        return Response(content, media_type=kind)
 
 
 class _EventResponse(StreamingResponse):

@@ -228,10 +228,10 @@ def _how(precision: str) -> str:
     )
 
 
-def _blocks(rows: int, hidden: int) -> tuple[int, int, int]:
-    """Rows, units and the step of a sum in one tile. Not measured yet."""
+def blocks_of(rows: int, hidden: int) -> tuple[tuple[int, int, int], int]:
+    """Rows, units and the step of a sum in one tile, and warps. Not measured yet."""
     side = min(32, max(16, int(triton.next_power_of_2(hidden))))
-    return 16 if rows <= 1024 else 32, side, side
+    return (16 if rows <= 1024 else 32, side, side), 4
 
 
 def forward(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -245,10 +245,10 @@ def forward(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> 
     if lstm:
         memories[:, time if reverse else 0] = memory
     gates = state.new_empty(runs, time, rows, (4 if kind in (LSTM.value, GRU.value) else 1) * hidden)
-    blocks = _blocks(rows, hidden)
+    blocks, warps = blocks_of(rows, hidden)
     _forward[(runs * triton.cdiv(rows, blocks[0]),)](
         drive, weight, bias, lengths, states, memories, gates,
-        time, rows, hidden, kind, reverse, _how(precision), *blocks, num_warps=4,
+        time, rows, hidden, kind, reverse, _how(precision), *blocks, num_warps=warps,
     )  # fmt: skip
     return states, memories if lstm else states.new_empty(runs, 0), gates
 
@@ -262,10 +262,10 @@ def backward(tensors: list[Tensor], kind: int, reverse: bool, precision: str) ->
     ddrive = torch.empty_like(dhidden) if kind == GRU.value else dhidden
     dstate = states.new_zeros(runs, rows, hidden)
     dmemory = dlast.clone()
-    blocks = _blocks(rows, hidden)
+    blocks, warps = blocks_of(rows, hidden)
     _backward[(runs * triton.cdiv(rows, blocks[0]),)](
         weight, lengths, states, memories if lstm else states, gates, dstates, dstate, dmemory if lstm else dstate,
-        ddrive, dhidden, places - 1, rows, hidden, kind, reverse, _how(precision), *blocks, num_warps=4,
+        ddrive, dhidden, places - 1, rows, hidden, kind, reverse, _how(precision), *blocks, num_warps=warps,
     )  # fmt: skip
     dstate += dstates[:, places - 1 if reverse else 0]
     # An op may not return one tensor twice.
