@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
+from tiebreak.theory.claims import check_known
 from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, read_kept
 
 RESULTS = Path(__file__).parent / "results"
@@ -37,6 +38,8 @@ def make(results: Path = RESULTS) -> Docket:
     for origin in origins:
         found += entries_of(read_kept(results / origin.file), origin, _sha256(results / origin.file))
     found += [_timed(results / item["file"], item) for item in listed.get("timed", [])]
+    named = [claim for origin in origins for claim in (*origin.limits, *filter(None, [origin.quality]))]
+    check_known([*named, *(entry.claim for entry in found)], str(kept))
     return Docket(entries=tuple(sorted(found, key=lambda entry: (entry.claim, entry.rank, entry.file))))
 
 

@@ -105,7 +105,7 @@ def _result(entry: DocketEntry) -> ResultView:
         limits=entry.limits,
         origin=claim_text.origin(entry),
         command=entry.command,
-        leans=f"hint: {entry.outcome}" if entry.hint else entry.outcome,
+        leans=printable(claim_text.leans(entry)),
         published=[
             (formatting.sources([item.source]), item.what, f"{item.value:g}", claim_text.percentile(item))
             for item in entry.reported
