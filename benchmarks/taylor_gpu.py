@@ -51,7 +51,7 @@ CHOICES: dict[str, list[tuple[int, ...]]] = {  # rows, rows of the other side, f
     "queries": [(64, 64, 32, 4, 2), (128, 64, 64, 8, 2), (64, 64, 64, 4, 2), (128, 64, 32, 8, 3), (128, 64, 32, 4, 2)],
     "scan": [(512,), (128,)],
 }
-DECODE_BLOCKS = [(32, 4), (16, 4), (64, 4), (64, 8), (32, 8), (16, 2), (64, 16), (128, 16)]  # rows of the state, warps
+DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
 CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
 Rows = list[dict[str, object]]
 Work = Callable[[], object]

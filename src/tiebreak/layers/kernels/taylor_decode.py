@@ -4,8 +4,8 @@
 
 S [heads, M, Dv + 1] float32, as `taylor.init_state` makes it; m the monomials in the order of `taylor_forms.tables`.
 One program per head. At D = 16, Dv = 64 a state has 39,780 bytes: 2,048 heads move 163 MB, 38 microseconds at 4.3 TB/s,
-and do 60 M multiply-adds, which is nothing. Rows of 65 numbers cannot be read four at a time, so many loads must be
-under way: the next rows are read before these are written.
+and do 60 M multiply-adds, which is nothing. A program makes the features of all rows once and goes through
+the columns: rows of 65 numbers cannot be read four at a time, so the next columns are read before these are written.
 The last column, which makes the normaliser, is read whole, before any of it is written: where a tile has fewer entries
 than a program has threads, several threads read the same entry, and one of them could read what another has written.
 """
@@ -24,7 +24,8 @@ from tiebreak.layers.kernels.taylor_plan import power_of_2
 
 # ruff: noqa: PLR0913, PLR0917
 FEW = 528  # heads: four programs on each of 132 multiprocessors
-BLOCKS = {"few": (64, 16), "many": (32, 4)}  # rows of the state at once, warps
+TILE = 16384  # numbers of the state at once, at most: 64 a thread
+BLOCKS = {"few": (64, 8), "many": (32, 8)}  # columns of the state at once, warps
 
 
 @triton.jit
@@ -51,53 +52,54 @@ def _features(q, k, firsts, rests, weights, scale, here, f, D: tl.constexpr, M: 
 def _decode(
     state, q, k, v, may, out, firsts, rests, weights, scale,
     D: tl.constexpr, V: tl.constexpr, VP: tl.constexpr, M: tl.constexpr, MP: tl.constexpr,
-    MASKED: tl.constexpr, R: tl.constexpr,
+    MASKED: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
     head = tl.program_id(0).to(tl.int64)
     state += head * M * (V + 1)
     q += head * D
     k += head * D
-    column, f, g = tl.arange(0, VP), tl.arange(0, R), tl.arange(0, MP)
+    f, column = tl.arange(0, MP), tl.arange(0, C)
+    inside = f < M
     where = state + f[:, None] * (V + 1) + column[None, :]
-    rows = tl.load(where, mask=(f < M)[:, None] & (column < V)[None, :], other=0.0)
-    last = tl.load(state + g * (V + 1) + V, mask=g < M, other=0.0)
-    value = tl.load(v + head * V + column, mask=column < V, other=0.0).to(tl.float32)
+    rows = tl.load(where, mask=inside[:, None] & (column < V)[None, :], other=0.0)
+    last = tl.load(state + f * (V + 1) + V, mask=inside, other=0.0)
     here = 1.0
     if MASKED:
         here = tl.load(may + head).to(tl.float32)
-        value = tl.where(here > 0, value, 0.0)
-    queries, keys = _features(q, k, firsts, rests, weights, scale, here, g, D, M, MASKED)
+    queries, keys = _features(q, k, firsts, rests, weights, scale, here, f, D, M, MASKED)
     last += keys
-    norm, seen = tl.sum(queries * last, axis=0), tl.sum(tl.where(g == 0, last, 0.0), axis=0)
+    norm, seen = tl.sum(queries * last, axis=0), tl.sum(tl.where(f == 0, last, 0.0), axis=0)
+    norm = tl.where(seen > 0, tl.maximum(norm, 0.5 * seen), 1.0)
     tl.debug_barrier()
-    tl.store(state + g * (V + 1) + V, last, mask=g < M)
-    sums = tl.zeros((R, VP), tl.float32)
-    for _ in range(0, M, R):
-        after = where + R * (V + 1)
-        following = tl.load(after, mask=(f + R < M)[:, None] & (column < V)[None, :], other=0.0)
-        of_query, of_key = _features(q, k, firsts, rests, weights, scale, here, f, D, M, MASKED)
-        rows += of_key[:, None] * value[None, :]
-        tl.store(where, rows, mask=(f < M)[:, None] & (column < V)[None, :])
-        sums += of_query[:, None] * rows
-        rows, where = following, after
-        f += R
-    norm = tl.maximum(norm, 0.5 * seen)
-    norm = tl.where(seen > 0, norm, 1.0)
-    tl.store(out + head * V + column, tl.sum(sums, axis=0) / norm, mask=column < V)
+    tl.store(state + f * (V + 1) + V, last, mask=inside)
+    for start in tl.static_range(0, VP, C):
+        at = start + column
+        if start + C < VP:
+            following = tl.load(where + C, mask=inside[:, None] & (at + C < V)[None, :], other=0.0)
+        value = tl.load(v + head * V + at, mask=at < V, other=0.0).to(tl.float32)
+        if MASKED:
+            value = tl.where(here > 0, value, 0.0)
+        rows += keys[:, None] * value[None, :]
+        tl.store(where, rows, mask=inside[:, None] & (at < V)[None, :])
+        tl.store(out + head * V + at, tl.sum(queries[:, None] * rows, axis=0) / norm, mask=at < V)
+        if start + C < VP:
+            rows = following
+            where += C
 
 
 @lru_cache
 def constants(d: int, values: int, size: int, masked: bool, blocks: tuple[int, int]) -> Constants:
     """What the kernel is compiled for; `size` is that of a state, M."""
-    rows, warps = blocks
+    columns, warps = blocks
+    padded, rows = max(16, power_of_2(values)), max(power_of_2(size), 32 * warps)
     named = {
         "D": d,
         "V": values,
-        "VP": max(16, power_of_2(values)),
+        "VP": padded,
         "M": size,
-        "MP": max(power_of_2(size), 32 * warps),
+        "MP": rows,
         "MASKED": masked,
-        "R": rows,
+        "C": min(columns, padded, max(4, TILE // rows)),
     }
     return Constants(named, {"num_warps": warps})
 
