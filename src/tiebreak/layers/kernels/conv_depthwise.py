@@ -102,7 +102,7 @@ def _weight_gradient(
         )
         above = tl.load(dy + (row * y_b + i * y_h + j * y_w)[:, None] + (n * y_n)[None, :], mask=both, other=0.0)
         total += value.to(tl.float32) * above.to(tl.float32)
-    tl.store(dw + ((run * PARTS + part) * N + n) * taps + tap, tl.sum(total, axis=0), mask=n < N)
+    tl.store(dw + ((run * PARTS + part) * taps + tap) * N + n, tl.sum(total, axis=0), mask=n < N)
 
 
 def _tile(places: int, channels: int) -> tuple[int, int]:
@@ -141,11 +141,11 @@ def _launch(x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, steps: Se
 
 
 def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geometry) -> Tensor:
-    """dw [n, parts, O, 1, P, Q] in float32: the parts are still to be summed."""
+    """dw [n, parts, O, 1, P, Q] in float32, with the taps first in memory: the parts are still to be summed."""
     runs, rows, channels = dy.shape[:3]
     places = rows * dy.shape[-2] * dy.shape[-1]
     parts = parts_of(places)
-    dw = torch.empty(runs, parts, channels, 1, *kernel, dtype=torch.float32, device=dy.device)
+    dw = torch.empty(runs, parts, *kernel, channels, 1, dtype=torch.float32, device=dy.device)
     m, n = _tile(places, channels)
     shape = (rows, *x.shape[-2:], channels, *kernel, *dy.shape[-2:])
     flat = [side for each in geometry for side in each]
@@ -154,4 +154,4 @@ def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geom
         dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, channels // x.shape[2], -(-places // parts), parts, m, n,
         num_warps=4,
     )  # fmt: skip
-    return dw
+    return dw.permute(0, 1, 4, 5, 2, 3)
