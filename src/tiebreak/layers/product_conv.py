@@ -19,8 +19,8 @@ from torch.nn import grad as conv_grad
 from tiebreak.cost.formulas import conv_size
 from tiebreak.layers.batchnorm import BatchNorm
 
-# Not chosen by itself until it has been measured on a GPU: TIEBREAK_TENSOR_CORE_CONV=1 turns it on.
-ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV") == "1"
+CHOSEN = "0"  # "1" once it has been measured to be faster on a GPU: the default of the variable
+ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV", CHOSEN) == "1"
 Ints = list[int]
 
 
