@@ -42,7 +42,7 @@ def test_with_the_op_a_layer_computes_the_same(kind: str, packed: bool, monkeypa
         return [*results, *torch.autograd.grad(loss, [*layer.parameters(), x, *parts])]
 
     wanted = everything()
-    monkeypatch.setattr(recurrent_scan, "ENABLED", True)
+    monkeypatch.setattr(recurrent_scan, "FORCED", True)
     for one, other in zip(wanted, everything(), strict=True):
         assert torch.allclose(one, other, rtol=0, atol=1e-12)
 
@@ -61,7 +61,7 @@ def test_runs_together_are_each_run_alone_and_few_operations(kind: str, monkeypa
 
     step = vmap(grad_and_value(loss))
     wanted = step(params, x, lengths)
-    monkeypatch.setattr(recurrent_scan, "ENABLED", True)
+    monkeypatch.setattr(recurrent_scan, "FORCED", True)
     traced = make_fx(step, tracing_mode="fake")(params, x, lengths)
     assert len(traced.graph.nodes) < 120  # and not some ten for each of nine steps
     for found in (step(params, x, lengths), traced(params, x, lengths)):
@@ -69,5 +69,15 @@ def test_runs_together_are_each_run_alone_and_few_operations(kind: str, monkeypa
         assert all(torch.allclose(found[0][name], wanted[0][name], atol=1e-12, rtol=0) for name in params)
 
 
-def test_it_is_off_unless_asked_for() -> None:
-    assert not recurrent_scan.ENABLED
+def test_a_cpu_takes_the_loop_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent_scan, "FORCED", None)
+    assert not recurrent_scan.serves(torch.zeros(4, 1))
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_narrow_layers_take_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent_scan, "FORCED", None)
+    widest = recurrent_scan.WIDEST
+    assert recurrent_scan.serves(torch.zeros(4, widest, device="cuda"))
+    assert not recurrent_scan.serves(torch.zeros(4, widest + 1, device="cuda"))
+    assert not recurrent_scan.serves(torch.zeros(4, widest, device="cuda", dtype=torch.float64))

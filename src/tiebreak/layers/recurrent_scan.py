@@ -1,14 +1,18 @@
-"""A recurrent layer over a whole sequence as one op with its own gradient and vmap rule. Experimental: off by default.
+"""A recurrent layer over a whole sequence as one op with its own gradient and vmap rule.
 
-    states[t + 1] = step(drive[t], states[t])          drive = W_ih x + b_ih (+ b_hh), see `rnn`, `lstm`, `gru`
+    states[t + 1] = step(drive[t], W_hh states[t] + bias)          drive = W_ih x, see `rnn`, `lstm`, `gru`
 
 As plain products a sequence of T steps is some ten operations a step, forward and again backward: hundreds of launches
 on a GPU. Here it is one op each way (`kernels.recurrent` on a GPU), and the gradient of W_hh one batched product over
 all steps. Elsewhere the op is a loop over time for all runs at once, which is the kernel's specification.
 
-All tensors have a leading run axis: drive [n, T, B, G H], weight [n, G H, H], bias [n, G H] (of the GRU; else [n, 0]),
-state and memory [n, B, H] (memory of the LSTM; else [n, 0]), lengths [n, B]. In the backward direction steps go from
-T - 1 down, and the first state stands at place T. The environment variable TIEBREAK_RECURRENT_KERNEL=1 switches it on.
+All tensors have a leading run axis: drive [n, T, B, G H], weight [n, G H, H], bias [n, G H] (b_ih + b_hh; of the GRU
+b_hh, and drive has b_ih), state and memory [n, B, H] (memory of the LSTM; else [n, 0]), lengths [n, B]. In the backward
+direction steps go from T - 1 down, and the first state stands at place T.
+
+Layers take the op on a GPU in float32 up to WIDEST units, and the loop over time otherwise: with 512 units one program
+has to read too many weights at every step (H200, 10 runs of 35 steps: 26 ms, as products 2.5 ms). To measure,
+TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere, and 0 nowhere.
 """
 
 from __future__ import annotations
@@ -21,7 +25,15 @@ from torch import Tensor
 
 KINDS = ("tanh", "relu", "sigmoid", "lstm", "gru")  # their numbers are those of the kernel
 TANH, RELU, SIGMOID, LSTM, GRU = range(5)
-ENABLED = os.environ.get("TIEBREAK_RECURRENT_KERNEL") == "1"
+WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.119 ms a step and run with the op, 0.127 without
+FORCED = {"0": False, "1": True}.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
+
+
+def serves(weight: Tensor) -> bool:
+    """Whether layers with these recurrent weights [G H, H] take the op."""
+    if FORCED is not None:
+        return FORCED
+    return weight.is_cuda and weight.dtype == torch.float32 and weight.shape[-1] <= WIDEST
 
 
 @torch.library.custom_op("tiebreak::recur", mutates_args=())
@@ -39,7 +51,7 @@ def recur(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tu
     for t in reversed(range(time)) if reverse else range(time):
         before, after = (t + 1, t) if reverse else (t, t + 1)
         real = (t < lengths).unsqueeze(-1)
-        old, own = states[:, before], states[:, before] @ weight.mT
+        old, own = states[:, before], states[:, before] @ weight.mT + bias.unsqueeze(1)
         if kind == LSTM:
             enter, keep, fresh, show = (drive[:, t] + own).chunk(4, dim=-1)
             parts = [enter.sigmoid(), keep.sigmoid(), fresh.tanh(), show.sigmoid()]
@@ -48,7 +60,7 @@ def recur(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tu
             new = parts[3] * changed.tanh()
         elif kind == GRU:
             reset, update, fresh = drive[:, t].chunk(3, dim=-1)
-            own_reset, own_update, own_fresh = (own + bias.unsqueeze(1)).chunk(3, dim=-1)
+            own_reset, own_update, own_fresh = own.chunk(3, dim=-1)
             parts = [(reset + own_reset).sigmoid(), (update + own_update).sigmoid()]
             parts += [(fresh + parts[0] * own_fresh).tanh(), own_fresh]
             new = parts[2] + parts[1] * (old - parts[2])
@@ -66,12 +78,12 @@ def recur_gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of drive, of the gates' recurrent part [n, T, B, G H], of the first state and the first memory.
 
-    `dstates` is that of all states, `dlast` that of the last memory.
+    `dstates` is that of all states, `dlast` that of the last memory. Of drive [n, 0] where it is that of the gates.
     """
     weight, lengths, states, memories, gates, dstates, dlast = tensors
     time = gates.shape[1]
     dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
-    ddrive = torch.empty_like(dhidden)
+    ddrive = torch.empty_like(dhidden) if kind == GRU else states.new_empty(len(states), 0)
     dstate, dmemory = torch.zeros_like(states[:, 0]), dlast.clone()
     for t in range(time) if reverse else reversed(range(time)):
         before, after = (t + 1, t) if reverse else (t, t + 1)
@@ -97,7 +109,7 @@ def recur_gradient(
         dhidden[:, t] = torch.where(real, torch.cat(parts, dim=-1), 0.0)
         dstate = torch.where(real, past, above) + dhidden[:, t] @ weight
     dstate = dstate + dstates[:, time if reverse else 0]
-    return ddrive if kind == GRU else dhidden.clone(), dhidden, dstate, dmemory
+    return ddrive, dhidden, dstate, dmemory
 
 
 @recur.register_fake
@@ -112,7 +124,8 @@ def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[
 def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     weight, _, states, _, gates, _, dlast = tensors
     dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
-    return dhidden, torch.empty_like(dhidden), torch.empty_like(states[:, 0]), torch.empty_like(dlast)
+    ddrive = torch.empty_like(dhidden) if kind == GRU else states.new_empty(len(states), 0)
+    return ddrive, dhidden, torch.empty_like(states[:, 0]), torch.empty_like(dlast)
 
 
 @recur.register_kernel("cuda")
@@ -158,8 +171,8 @@ class _Recur(torch.autograd.Function):
         )
         before = states[1:] if reverse else states[:-1]
         dweight = dhidden.flatten(0, 1).mT @ before.flatten(0, 1)
-        dbias = dhidden.sum(dim=(0, 1)) if kind == GRU else weight.new_zeros(0)
-        return ddrive, dweight, dbias, dstate, dmemory, None, None, None, None
+        dbias = dhidden.sum(dim=(0, 1))
+        return ddrive if kind == GRU else dhidden, dweight, dbias, dstate, dmemory, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, axes: Any, *inputs: Any) -> Any:
@@ -198,7 +211,7 @@ def scan(
     number = KINDS.index(kind)
     if lengths is None:
         lengths = torch.full((drive.shape[1],), len(drive), device=drive.device)
-    bias = bias if bias is not None else weight.new_zeros(len(weight) if number == GRU else 0)
+    bias = bias if bias is not None else weight.new_zeros(len(weight))
     memory = parts[1] if number == LSTM else weight.new_zeros(0)
     states, _, _, last = _Recur.apply(  # type: ignore[no-untyped-call]
         drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths,

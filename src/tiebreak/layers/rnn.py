@@ -99,6 +99,10 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
     def cell_kind(self) -> str:
         """Its name in `recurrent_scan`."""
 
+    def served(self, name: str = "l0") -> bool:
+        """Whether a layer of the stack is one op over the whole sequence."""
+        return not self.proj_size and recurrent_scan.serves(getattr(self, f"weight_hh_{name}"))
+
     def between_layers(self, x: Tensor) -> Tensor:
         """What a layer of the stack gets of the outputs [T, B, H * directions] of the one below."""
         return x
@@ -118,9 +122,12 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
         own_bias = getattr(self, f"bias_hh_{name}") if self.bias else None
         if bias is not None and own_bias is not None and self.folds_bias:
             bias, own_bias = bias + own_bias, None
-        drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
         weight = getattr(self, f"weight_hh_{name}")
-        if recurrent_scan.ENABLED and not self.proj_size:
+        served = len(x) > 1 and self.served(name)
+        if served and self.folds_bias:  # the op adds it
+            bias, own_bias = None, bias
+        drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
+        if served:
             reverse = name.endswith("_reverse")
             found, last = recurrent_scan.scan(
                 drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse
