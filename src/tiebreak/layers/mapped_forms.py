@@ -22,7 +22,8 @@ from tiebreak.layers.packed_rows import PackingAsPadding
 @contextmanager
 def mapped_forms() -> Iterator[None]:
     """Inside the block, functions that a network calls take the form that can be mapped over runs."""
-    flag = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # of CPUs too, in spite of its name
+    # A flag of CPUs too, in spite of its name.
+    flag = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     try:
         with sdpa_kernel(SDPBackend.MATH), PackingAsPadding():
