@@ -12,28 +12,36 @@ direction steps go from T - 1 down, and the first state stands at place T.
 
 Layers take the op on a GPU in float32 up to WIDEST units, and the loop over time otherwise: with 512 units one program
 has to read too many weights at every step (H200, 10 runs of 35 steps: 26 ms, as products 2.5 ms). To measure,
-TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere, and 0 nowhere.
+TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere, 0 nowhere, and 2 is `recurrent_walk` everywhere.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-KINDS = ("tanh", "relu", "sigmoid", "lstm", "gru")  # their numbers are those of the kernel
-TANH, RELU, SIGMOID, LSTM, GRU = range(5)
+from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM, gradient_step, step
+from tiebreak.layers.recurrent_walk import walk
+
 WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.119 ms a step and run with the op, 0.127 without
-FORCED = {"0": False, "1": True}.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
+PRODUCTS = False  # whether wider layers are a `walk`: not measured yet
+Form = Literal["kernel", "products", "steps"]
+FORMS: dict[str, Form] = {"0": "steps", "1": "kernel", "2": "products"}
+FORCED = FORMS.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
 
 
-def serves(weight: Tensor) -> bool:
-    """Whether layers with these recurrent weights [G H, H] take the op."""
+def form_of(weight: Tensor) -> Form:
+    """How layers with these recurrent weights [G H, H] go through time."""
     if FORCED is not None:
         return FORCED
-    return weight.is_cuda and weight.dtype == torch.float32 and weight.shape[-1] <= WIDEST
+    if not weight.is_cuda or weight.dtype != torch.float32:
+        return "steps"
+    if weight.shape[-1] <= WIDEST:
+        return "kernel"
+    return "products" if PRODUCTS and not torch.is_autocast_enabled("cuda") else "steps"
 
 
 @torch.library.custom_op("tiebreak::recur", mutates_args=())
@@ -51,22 +59,10 @@ def recur(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tu
     for t in reversed(range(time)) if reverse else range(time):
         before, after = (t + 1, t) if reverse else (t, t + 1)
         real = (t < lengths).unsqueeze(-1)
-        old, own = states[:, before], states[:, before] @ weight.mT + bias.unsqueeze(1)
+        old, memory = states[:, before], memories[:, before] if kind == LSTM else memories
+        new, changed, parts = step(kind, drive[:, t], old @ weight.mT + bias.unsqueeze(1), old, memory)
         if kind == LSTM:
-            enter, keep, fresh, show = (drive[:, t] + own).chunk(4, dim=-1)
-            parts = [enter.sigmoid(), keep.sigmoid(), fresh.tanh(), show.sigmoid()]
-            changed = parts[1] * memories[:, before] + parts[0] * parts[2]
-            memories[:, after] = torch.where(real, changed, memories[:, before])
-            new = parts[3] * changed.tanh()
-        elif kind == GRU:
-            reset, update, fresh = drive[:, t].chunk(3, dim=-1)
-            own_reset, own_update, own_fresh = own.chunk(3, dim=-1)
-            parts = [(reset + own_reset).sigmoid(), (update + own_update).sigmoid()]
-            parts += [(fresh + parts[0] * own_fresh).tanh(), own_fresh]
-            new = parts[2] + parts[1] * (old - parts[2])
-        else:
-            new = (torch.tanh, torch.relu, torch.sigmoid)[kind](drive[:, t] + own)
-            parts = [new]
+            memories[:, after] = torch.where(real, changed, memory)
         gates[:, t] = torch.cat(parts, dim=-1)
         states[:, after] = torch.where(real, new, old)
     return states, memories, gates
@@ -89,25 +85,14 @@ def recur_gradient(
         before, after = (t + 1, t) if reverse else (t, t + 1)
         real = (t < lengths).unsqueeze(-1)
         above = dstate + dstates[:, after]
+        around = (memories[:, before], memories[:, after]) if kind == LSTM else (memories, memories)
+        found = gradient_step(kind, above, gates[:, t], (states[:, before], *around), dmemory)
         if kind == LSTM:
-            enter, keep, fresh, show = gates[:, t].chunk(4, dim=-1)
-            bent = memories[:, after].tanh()
-            inner = dmemory + above * show * (1 - bent.square())
-            parts = [inner * fresh * enter * (1 - enter), inner * memories[:, before] * keep * (1 - keep)]
-            parts += [inner * enter * (1 - fresh.square()), above * bent * show * (1 - show)]
-            dmemory, past = torch.where(real, inner * keep, dmemory), torch.zeros_like(above)
+            dmemory = torch.where(real, found.memory, dmemory)
         elif kind == GRU:
-            reset, update, fresh, own = gates[:, t].chunk(4, dim=-1)
-            inner = above * (1 - update) * (1 - fresh.square())
-            parts = [inner * own * reset * (1 - reset), above * (states[:, before] - fresh) * update * (1 - update)]
-            ddrive[:, t] = torch.where(real, torch.cat([*parts, inner], dim=-1), 0.0)
-            parts, past = [*parts, inner * reset], above * update
-        else:
-            new = gates[:, t]
-            slope = (1 - new.square(), (new > 0).to(new), new * (1 - new))[kind]
-            parts, past = [above * slope], torch.zeros_like(above)
-        dhidden[:, t] = torch.where(real, torch.cat(parts, dim=-1), 0.0)
-        dstate = torch.where(real, past, above) + dhidden[:, t] @ weight
+            ddrive[:, t] = torch.where(real, found.drive, 0.0)
+        dhidden[:, t] = torch.where(real, found.hidden, 0.0)
+        dstate = torch.where(real, found.past, above) + dhidden[:, t] @ weight
     dstate = dstate + dstates[:, time if reverse else 0]
     return ddrive, dhidden, dstate, dmemory
 
@@ -205,7 +190,7 @@ class _RecurGradient(torch.autograd.Function):
 
 def scan(
     drive: Tensor, weight: Tensor, bias: Tensor | None, parts: tuple[Tensor, ...], lengths: Tensor | None,
-    *, kind: str, reverse: bool,
+    *, kind: str, reverse: bool, form: Form,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
     """One layer in one direction of one run: drive [T, B, G H] to the states [T, B, H] after each step and the last."""
     number = KINDS.index(kind)
@@ -213,10 +198,12 @@ def scan(
         lengths = torch.full((drive.shape[1],), len(drive), device=drive.device)
     bias = bias if bias is not None else weight.new_zeros(len(weight))
     memory = parts[1] if number == LSTM else weight.new_zeros(0)
-    states, _, _, last = _Recur.apply(  # type: ignore[no-untyped-call]
-        drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths,
-        number, reverse, _precision(weight),
-    )  # fmt: skip
+    given = drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths
+    if form == "products":
+        steps, last = walk(*given, number, reverse)
+        end = steps[0] if reverse else steps[-1]
+        return steps, (end, last) if number == LSTM else (end,)
+    states, _, _, last = _Recur.apply(*given, number, reverse, _precision(weight))  # type: ignore[no-untyped-call]
     steps = states[:-1] if reverse else states[1:]
     end = states[0] if reverse else states[-1]
     return steps, (end, last) if number == LSTM else (end,)

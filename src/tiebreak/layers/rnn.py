@@ -99,9 +99,9 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
     def cell_kind(self) -> str:
         """Its name in `recurrent_scan`."""
 
-    def served(self, name: str = "l0") -> bool:
-        """Whether a layer of the stack is one op over the whole sequence."""
-        return not self.proj_size and recurrent_scan.serves(getattr(self, f"weight_hh_{name}"))
+    def form(self, name: str = "l0") -> recurrent_scan.Form:
+        """How the plain form of a layer of the stack goes through time."""
+        return "steps" if self.proj_size else recurrent_scan.form_of(getattr(self, f"weight_hh_{name}"))
 
     def between_layers(self, x: Tensor) -> Tensor:
         """What a layer of the stack gets of the outputs [T, B, H * directions] of the one below."""
@@ -123,14 +123,14 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
         if bias is not None and own_bias is not None and self.folds_bias:
             bias, own_bias = bias + own_bias, None
         weight = getattr(self, f"weight_hh_{name}")
-        served = len(x) > 1 and self.served(name)
-        if served and self.folds_bias:  # the op adds it
+        form = self.form(name) if len(x) > 1 else "steps"
+        if form != "steps" and self.folds_bias:  # it is added there
             bias, own_bias = None, bias
         drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
-        if served:
+        if form != "steps":
             reverse = name.endswith("_reverse")
             found, last = recurrent_scan.scan(
-                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse
+                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse, form=form
             )
             return found if real is None else torch.where(real, found, 0.0), last
         drives = drive.unbind(0)

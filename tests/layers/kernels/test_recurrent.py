@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from support.triton_kernels import CLOSE, apart, interpret, needs_interpreter
-from tiebreak.layers.recurrent_scan import GRU, KINDS, LSTM, recur, recur_gradient
+from tiebreak.layers.recurrent_scan import recur, recur_gradient
+from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM
 
 SIZES = {  # time, rows, units
     "tiny": (1, 1, 1),

@@ -177,8 +177,8 @@ class Fused:
     def provenance(self) -> dict[str, str]:
         """The precision of products, where it is not plain float32 on a CPU."""
         mixed = self._precision == "bfloat16"
-        served = any(isinstance(layer, Recurrent) and layer.served() for layer in self._network.modules())
-        own = {"recurrent": "one kernel a sequence"} if served else {}
+        layers = [layer for layer in self._network.modules() if isinstance(layer, Recurrent)]
+        own = {"recurrent": "one kernel a sequence"} if any(layer.form() == "kernel" for layer in layers) else {}
         if self._device.type == "cpu":
             return {"precision": MIXED, **own} if mixed else own
         exact = ALONE if self._alone else PRECISION
