@@ -27,6 +27,7 @@ from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM, gradient_step, ste
 from tiebreak.layers.recurrent_walk import walk
 
 WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.119 ms a step and run with the op, 0.127 without
+ROOMY = (9, 10)  # GPUs by capability with the 227 KB of shared memory that the kernel's tiles need: Hopper, Blackwell
 PRODUCTS = False  # whether wider layers are a `walk`: not measured yet
 Form = Literal["kernel", "products", "steps"]
 FORMS: dict[str, Form] = {"0": "steps", "1": "kernel", "2": "products"}
@@ -39,7 +40,7 @@ def form_of(weight: Tensor) -> Form:
         return FORCED
     if not weight.is_cuda or weight.dtype != torch.float32:
         return "steps"
-    if weight.shape[-1] <= WIDEST:
+    if weight.shape[-1] <= WIDEST and torch.cuda.get_device_capability(weight.device)[0] in ROOMY:
         return "kernel"
     return "products" if PRODUCTS and not torch.is_autocast_enabled("cuda") else "steps"
 
