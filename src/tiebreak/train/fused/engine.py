@@ -21,6 +21,7 @@ from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.carry import carried
+from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.product_conv import ENABLED, use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
@@ -82,6 +83,7 @@ class Fused:
         self._carried = {name: torch.zeros_like(self._stack.buffers[name]) for name in carried(network)}
         self._hypers = _stacked_hypers(self._runs, first)
         self._rates = _stacked_rates(self._states)
+        skip_zero_rates(network, self._rates)
         self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
         self._training: dict[
             int, tuple[Split, Program]
