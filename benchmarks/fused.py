@@ -1,12 +1,13 @@
 """What fusing gains: a cohort as one computation against n runs one after the other, in the same process, in turns.
 
-    python benchmarks/fused.py gpu [--peers eager,graph,jax] [--save NAME]     the CNN of the reports on a GPU
+    python benchmarks/fused.py gpu [--peers eager,graph,jax] [--precision tf32] [--save NAME]    the CNN of the reports
     python benchmarks/fused.py cpu [--save NAME]                               two designs on one CPU core
     python benchmarks/fused.py study --data-dir DIR [--save NAME]              180 runs on MNIST against one eager run
 
 A ratio is the peer's time for the same n runs over ours. Before anything is timed, a few steps from the same start with
 the same dropout masks must lead to the same parameters; otherwise no ratio is printed. Peers are given every advantage
-(see benchmarks/peers). Our time is that of whole epochs, the making of batches included.
+(see benchmarks/peers). Our time is that of whole epochs, the making of batches included. With `--precision tf32` ours
+is timed with TF32 products, as JAX's are by default; the comparison before it is in float32.
 """
 
 from __future__ import annotations
@@ -96,10 +97,14 @@ def rows_of(case: str, n: int, times: dict[str, list[float]], factors: dict[str,
     return rows
 
 
-def gpu(peers: list[str], cases: tuple[tuple[Design, int, int], ...], rounds: int) -> list[dict[str, object]]:
+def gpu(
+    peers: list[str], cases: tuple[tuple[Design, int, int], ...], rounds: int, precision: str
+) -> list[dict[str, object]]:
     rows = []
     for design, n, batch in cases:
+        allow_tf32(False)
         check(design, n, batch, "cuda")
+        allow_tf32(precision == "tf32")
         problem = problem_of(design, n, batch, STEPS)
         ours = Ours(problem, "cuda")
         works: dict[str, tuple[Work, int]] = {"ours": (ours.run, STEPS)}
@@ -107,10 +112,15 @@ def gpu(peers: list[str], cases: tuple[tuple[Design, int, int], ...], rounds: in
         for name, factor, peer, steps in _peers(peers, problem):
             peer.prepare()
             works[name], factors[name] = (partial(peer.run, steps), steps), factor
-        rows += rows_of(f"{design}, batch {batch}", n, in_turns(works, rounds), factors)
+        how = "" if precision == "float32" else f", {precision}"
+        rows += rows_of(f"{design}, batch {batch}{how}", n, in_turns(works, rounds), factors)
         del ours, works
         torch.cuda.empty_cache()
     return rows
+
+
+def allow_tf32(allowed: bool) -> None:
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 def _peers(names: list[str], problem: Problem) -> list[tuple[str, int, Peer, int]]:
@@ -214,6 +224,7 @@ def main() -> None:
     parser.add_argument("--peers", default="eager,graph", help="of: eager, graph, jax")
     parser.add_argument("--cases", type=int, nargs="*", help="numbers of the GPU cases; default: all")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--precision", default="float32", choices=["float32", "tf32"], help="of our products")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--device", default="cuda", help="for study")
     parser.add_argument("--seeds", type=int, default=30)
@@ -223,13 +234,13 @@ def main() -> None:
     torch.set_num_threads(1)
     device, versions = "", {}
     if torch.cuda.is_available():
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        allow_tf32(False)
         device, versions = torch.cuda.get_device_name(), {"triton": importlib.metadata.version("triton")}
         if "jax" in given.peers:
             versions["jax"] = importlib.metadata.version("jax")
     if given.what == "gpu":
         cases = tuple(GPU_CASES[number] for number in given.cases) if given.cases else GPU_CASES
-        rows = gpu(given.peers.split(","), cases, given.rounds)
+        rows = gpu(given.peers.split(","), cases, given.rounds, given.precision)
     elif given.what == "cpu":
         rows = cpu(given.rounds)
     else:

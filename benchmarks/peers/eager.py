@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from peers.network import lone_network, numbers, restart
 from peers.problem import Floats, Problem
+from tiebreak.layers.dropout import restart_calls
 
 
 class Eager:
@@ -33,6 +34,7 @@ class Eager:
             chosen = self.indices[self.position]
             if self.hashed:
                 self.network.dropout.key = self.keys[self.position]
+                restart_calls(self.network)
             self.optimiser.zero_grad()
             logits = self.network(self.images.index_select(0, chosen))
             loss = F.cross_entropy(logits, self.labels.index_select(0, chosen))

@@ -15,6 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from peers.network import lone_network, numbers
 from peers.problem import Floats, Problem
+from tiebreak.layers.dropout import restart_calls
 
 Batch = tuple[Tensor, Tensor, Tensor]  # images, labels, dropout key
 
@@ -54,6 +55,7 @@ def train(problem: Problem, steps: int, *, warm_up: int = 20, hashed: bool = Fal
             images, labels, key = batch
             if hashed:
                 self.network.dropout.key = key
+                restart_calls(self.network)
             return F.cross_entropy(self.network(images), labels)
 
         def configure_optimizers(self) -> torch.optim.Optimizer:

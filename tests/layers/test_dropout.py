@@ -15,7 +15,17 @@ from torch.utils.checkpoint import checkpoint
 
 from tiebreak.catalog import DESIGNS
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.dropout import Dropout, drop, dropouts, keyed, mix, restart_calls, step_keys, swap_dropout
+from tiebreak.layers.dropout import (
+    Dropout,
+    drop,
+    dropouts,
+    keyed,
+    mix,
+    restart_calls,
+    skip_zero_rates,
+    step_keys,
+    swap_dropout,
+)
 from tiebreak.models.design import Images
 from tiebreak.streams import stream
 
@@ -285,3 +295,16 @@ def test_a_recomputed_part_gets_the_mask_of_its_first_computation() -> None:
     twice = checkpoint(lambda x: layer(layer(x)).square(), x, use_reentrant=False)
     with pytest.raises(TiebreakError, match=r"torch\.utils\.checkpoint"):
         torch.autograd.grad(twice.sum(), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_layer_that_is_known_to_drop_nothing_gives_the_same_bits(dtype: torch.dtype) -> None:
+    layer, x = Dropout(0.0), torch.randn(5, 3).to(dtype)
+    layer.key.copy_(step_keys(3, 0, 1, 1)[0, 0])
+    masked = layer(x)
+    skip_zero_rates(layer, {"rate": torch.zeros(4)})
+    assert layer.idle
+    assert layer(x).dtype == masked.dtype
+    assert torch.equal(layer(x), masked)
+    skip_zero_rates(layer, {"rate": torch.tensor([0.0, 0.1])})
+    assert not layer.idle

@@ -111,3 +111,13 @@ def test_multi_head_attention_drops_with_the_key(weights: bool) -> None:
 def test_a_rate_outside_of_zero_to_one_is_refused_as_torch_does() -> None:
     with KeyedFunctions(FunctionKey()), pytest.raises(ValueError, match="between 0 and 1"):
         F.dropout(torch.ones(3), 1.5)
+
+
+def test_a_rate_of_zero_needs_no_mask_and_leaves_the_keys_of_later_calls() -> None:
+    mode, x = KeyedFunctions(FunctionKey()), torch.rand(4, 50)
+    with mode:
+        assert F.dropout(x, 0.0) is x
+        found = F.dropout(x, 0.5)
+    second = Dropout(0.5)
+    second.calls = 1
+    assert torch.equal(found, second(x))

@@ -10,7 +10,7 @@ import torch
 
 from support.twins import apart, make_run, tensors
 from tiebreak import catalog
-from tiebreak.train.foreach_update import update_all
+from tiebreak.train.foreach_update import Tensors, update_all
 from tiebreak.train.optim import per_step
 from tiebreak.train.step import State, apply_update, hyper_tensors, initial_state
 
@@ -53,7 +53,7 @@ def test_all_at_once_is_one_by_one(case: str) -> None:
         )
         apply_update(kind, states[0], gradient, hypers | {name: values[step] for name, values in changing.items()})
         numbers = fixed | {name: float(values[step]) for name, values in changing.items()}
-        update_all(kind, states[1], gradient, numbers, hypers)
+        update_all(kind, Tensors.of(states[1]), gradient, numbers, hypers, torch.tensor(step + 1.0))
         assert apart(tensors(states[1]), tensors(states[0])) < 1e-12
         assert apart(states[1].averages, states[0].averages) < 1e-12
     assert apart(states[1].params, start) > 1e-3

@@ -12,6 +12,8 @@ Source of the finaliser's constants: Chris Wellons, "Prospecting for Hash Functi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor, nn
 
@@ -88,8 +90,13 @@ class Keyed(nn.Module):
 
     def next_key(self) -> Tensor:
         """The key of the next call in this pass; the first call's is the layer's own."""
+        call = self.count_call()
+        return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
+
+    def count_call(self) -> int:
+        """The number of the next call in this pass, which counts as made."""
         own = self.__dict__  # `nn.Module.__setattr__` takes ten times as long
-        call = own.get("calls", 0)
+        call: int = own.get("calls", 0)
         own["calls"] = call + 1
         if torch._C._current_graph_task_id() != -1:  # backward: torch.utils.checkpoint repeats a part of the forward
             if call != 1:
@@ -98,7 +105,7 @@ class Keyed(nn.Module):
                     " tell the calls apart; use one nn.Dropout for each place, or leave out the checkpoint"
                 )
             call, own["calls"] = 0, 1
-        return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
+        return call
 
 
 class Dropout(Keyed):
@@ -106,6 +113,7 @@ class Dropout(Keyed):
 
     rate: Tensor
     inplace = False  # as in `nn.Dropout`: change the input itself
+    idle = False  # the rate is known to be 0, of every run: no mask is needed
 
     def __init__(self, rate: float) -> None:
         super().__init__()
@@ -119,6 +127,8 @@ class Dropout(Keyed):
         """x with dropout in training mode, x itself in evaluation mode."""
         if not self.training:
             return x
+        if self.idle:  # what a mask of ones would give, its type included
+            return x if self.inplace else x.to(torch.promote_types(x.dtype, self.rate.dtype))
         scales = mask(x, self.rate, self.next_key())
         return x.mul_(scales) if self.inplace else x * scales
 
@@ -137,6 +147,13 @@ def keyed(module: nn.Module) -> dict[str, Keyed]:
 def dropouts(module: nn.Module) -> list[Dropout]:
     """The dropout layers of a network."""
     return [layer for layer in keyed(module).values() if isinstance(layer, Dropout)]
+
+
+def skip_zero_rates(network: nn.Module, rates: Mapping[str, Tensor]) -> None:
+    """Let the layers whose rate is 0 make no masks. `rates` by buffer: one number, or one for each run of a stack."""
+    for name, layer in network.named_modules():
+        if isinstance(layer, Dropout):
+            layer.idle = not bool(rates[f"{name}.rate" if name else "rate"].any())
 
 
 def swap_dropout(network: nn.Module) -> None:

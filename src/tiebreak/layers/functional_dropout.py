@@ -55,6 +55,9 @@ class KeyedFunctions(TorchFunctionMode):
             return input
         if not 0 <= p <= 1:
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        if p == 0:  # a mask of ones; the calls that follow keep their keys
+            self.layer.count_call()
+            return input
         rate = torch.full((), p, dtype=input.dtype, device=input.device)
         scales = mask(input, rate, self.layer.next_key())
         return input.mul_(scales) if inplace else input * scales

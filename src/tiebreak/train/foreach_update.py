@@ -1,13 +1,14 @@
 """The update rules of `optim` for all parameters of one run at once, on a GPU.
 
 A kernel for each tensor and operation takes longer to launch than to run: torch's `_foreach` operations take a list of
-tensors. Hyper-parameters are Python numbers, known before the step, so that nothing waits for the device. The numbers
-are those of `optim.update` up to rounding.
+tensors, and all of Adam is one kernel of torch's. Hyper-parameters are Python numbers, known before the step, so that
+nothing waits for the device. The numbers are those of `optim.update` up to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,6 +22,23 @@ Update = Callable[[int, tuple[Tensor, ...]], None]  # of a step, with its gradie
 Numbers = Mapping[str, float]
 List = list[Tensor]
 each: Any = torch  # its `_foreach` operations have no types
+FUSED: Mapping[Kind, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """A run's tensors as the lists that the operations take; in the order of the parameters."""
+
+    params: List
+    slots: dict[str, List]  # by the slot's name
+    averages: List
+
+    @classmethod
+    def of(cls, state: State) -> Tensors:
+        """Those of a state, which stay the same tensors during a pass."""
+        names = next(iter(state.slots.values())) if state.slots else {}
+        slots = {name: [own[name] for own in state.slots.values()] for name in names}
+        return cls(list(state.params.values()), slots, list(state.averages.values()))
 
 
 def updates(kind: Kind, state: State, hypers: dict[str, Tensor], changing: dict[str, Tensor]) -> Update:
@@ -31,42 +49,58 @@ def updates(kind: Kind, state: State, hypers: dict[str, Tensor], changing: dict[
 
     if not next(iter(state.params.values())).is_cuda:
         return one_by_one
-    fixed = {name: float(value) for name, value in hypers.items()}
+    own, fixed = Tensors.of(state), {name: float(value) for name, value in hypers.items()}
     course = {name: values.tolist() for name, values in changing.items()}
+    steps = len(course["lr"])
+    counts = torch.arange(state.steps + 1, state.steps + steps + 1, device=own.params[0].device).float().unbind()
 
     def at_once(step: int, gradient: tuple[Tensor, ...]) -> None:
-        update_all(kind, state, gradient, fixed | {name: values[step] for name, values in course.items()}, hypers)
+        numbers = fixed | {name: values[step] for name, values in course.items()}
+        update_all(kind, own, gradient, numbers, hypers, counts[step])
 
     return at_once
 
 
 def update_all(
-    kind: Kind, state: State, gradient: Sequence[Tensor], hypers: Numbers, clip: Mapping[str, Tensor]
+    kind: Kind,
+    own: Tensors,
+    gradient: Sequence[Tensor],
+    hypers: Numbers,
+    clip: Mapping[str, Tensor],
+    count: Tensor,
 ) -> None:
     """One step of every parameter, in place, and of the averages where the run keeps them.
 
-    `clip` holds clip_norm as a tensor, where gradients are clipped: their norm stays on the device.
+    `clip` holds clip_norm as a tensor, where gradients are clipped: their norm stays on the device. `count` is the
+    step's number, from 1.
     """
-    grads, params = list(gradient), list(state.params.values())
-    slots = _columns(state)
+    grads, params, slots = list(gradient), own.params, own.slots
     if "clip_norm" in clip:
         grads = each._foreach_mul(grads, clip_factor(grads, clip))
-    if kind == "sgd-summed":
-        each._foreach_add_(slots["sum"], grads)
-        grads = slots["sum"]
-    if "weight_decay" in hypers and kind in DECOUPLED:
-        each._foreach_mul_(params, 1 - hypers["lr"] * hypers["weight_decay"])
-    elif "weight_decay" in hypers:
-        grads = each._foreach_add(grads, params, alpha=hypers["weight_decay"])
-    _descend(kind, params, grads, slots, hypers)
-    if state.averages:
-        each._foreach_lerp_(list(state.averages.values()), params, 1 - hypers["ema"])
+    if kind in FUSED and len({param.dtype for param in params}) == 1:
+        _fused_adam(kind, own, grads, hypers, count)
+    else:
+        if kind == "sgd-summed":
+            each._foreach_add_(slots["sum"], grads)
+            grads = slots["sum"]
+        if "weight_decay" in hypers and kind in DECOUPLED:
+            each._foreach_mul_(params, 1 - hypers["lr"] * hypers["weight_decay"])
+        elif "weight_decay" in hypers:
+            grads = each._foreach_add(grads, params, alpha=hypers["weight_decay"])
+        _descend(kind, params, grads, slots, hypers)
+    if own.averages:
+        each._foreach_lerp_(own.averages, params, 1 - hypers["ema"])
 
 
-def _columns(state: State) -> dict[str, List]:
-    """The slots of all parameters, by the slot's name."""
-    names = next(iter(state.slots.values())) if state.slots else {}
-    return {name: [slots[name] for slots in state.slots.values()] for name in names}
+def _fused_adam(kind: Kind, own: Tensors, grads: List, hypers: Numbers, count: Tensor) -> None:
+    """Adam and AdamW in one kernel, torch's own. It wants gradients with the strides of the parameters."""
+    laid_out = [
+        grad if grad.stride() == param.stride() else torch.empty_like(param).copy_(grad)
+        for grad, param in zip(grads, own.params, strict=True)
+    ]
+    numbers = {name: hypers.get(name, 0.0) for name in ("lr", "beta1", "beta2", "weight_decay", "eps")}
+    means, squares, counts = own.slots["mean"], own.slots["square"], [count] * len(grads)
+    FUSED[kind](own.params, laid_out, means, squares, [], counts, amsgrad=False, maximize=False, **numbers)
 
 
 def _descend(kind: Kind, params: List, grads: List, slots: dict[str, List], hypers: Numbers) -> None:

@@ -15,7 +15,7 @@ from tiebreak.data.batches import epoch_batches
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.batchnorm import weigh_rows
 from tiebreak.layers.buffer_updates import OwnBuffers, updates_of, updating_layers
-from tiebreak.layers.dropout import keyed, step_keys
+from tiebreak.layers.dropout import keyed, skip_zero_rates, step_keys
 from tiebreak.layers.global_generators import drawn_from, generator_states
 from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
@@ -43,6 +43,7 @@ class Loop:
     ) -> None:
         self._task, self._network, self._run, self._state = task, network, run, state
         self._precision = precision or run.precision
+        skip_zero_rates(network, state.rates)
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the run's next epoch. Returns its mean training loss, over the losses before each update."""
@@ -84,6 +85,9 @@ class Loop:
         indices, weights = torch.from_numpy(batches.indices).to(like.device), torch.from_numpy(batches.weights).to(like)
         layers = list(keyed(network).values())
         keys = step_keys(stream(run.seed, "dropout"), state.steps, steps, len(layers)).to(like.device)
+        now = keys.new_zeros(len(layers))  # of the present step: the layers' keys are its elements
+        for number, layer in enumerate(layers):
+            layer.key = now[number]
         augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
         course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
@@ -104,8 +108,9 @@ class Loop:
             batch = select(task, split, partial(torch.index_select, dim=0, index=indices[step]))
             if run.augment is not None:
                 batch = augmented(run.augment, batch, indices[step], weights[step], augment_keys[step])
-            for number, layer in enumerate(layers):
-                layer.key.copy_(keys[step, number])
+            if layers:
+                now.copy_(keys[step])
+            for layer in layers:
                 layer.calls = 0
             if padded[step]:
                 weigh_rows(network, weights[step])

@@ -163,8 +163,9 @@ def _moments(grad: Tensor, slots: Slots, hypers: Hypers, into: Slots) -> tuple[T
 
 
 def _running(decay: str, value: Tensor, before: Tensor, hypers: Hypers, into: Tensor | None) -> Tensor:
-    none = torch.zeros((), dtype=value.dtype, device=value.device)  # a decay of zero: the mean is the last value
-    return torch.lerp(value, before, hypers.get(decay, none), out=into)
+    if decay not in hypers:  # a decay of zero: the mean is the last value
+        return torch.lerp(value, before, torch.zeros((), dtype=value.dtype, device=value.device), out=into)
+    return torch.lerp(value, before, hypers[decay], out=into)
 
 
 def _with_eps(scale: Tensor, hypers: Hypers) -> Tensor:

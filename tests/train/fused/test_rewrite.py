@@ -148,3 +148,16 @@ def test_a_gradient_that_is_also_a_result_is_computed() -> None:
     traced = trace(told, *begun())
     assert len(rewrite(traced.graph)) == 1  # v's only
     assert targets(traced).count(aten.addcmul.out) == 1
+
+
+def test_small_products_are_sums_that_a_compiler_can_fuse(monkeypatch: pytest.MonkeyPatch) -> None:
+    state, shared, row = begun()
+    expected = {name: values.clone() for name, values in state["params"].items()}
+    plain({"params": expected}, shared, row)
+    monkeypatch.setattr(module, "SMALL", 1 << 14)
+    traced = trace(plain, state, shared, row)
+    assert rewrite(traced.graph, compiled=True) == []
+    assert not {OP, aten.bmm.default} & set(targets(traced))
+    traced(leaves_of(state, shared, row))
+    for name, values in expected.items():
+        torch.testing.assert_close(state["params"][name], values)

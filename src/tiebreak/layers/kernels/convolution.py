@@ -14,6 +14,7 @@ numbers do not depend on the runs computed with it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import torch
@@ -21,11 +22,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tiebreak.layers.kernels.product import input_precision
+from tiebreak.layers.kernels.product import EARLY, OVERLAP, input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
 # So there are up to 23 of them; the functions that launch the kernels take at most five.
 # ruff: noqa: E741, PLR0913, PLR0917
+WIDTH = int(os.environ.get("TIEBREAK_CONV_WIDTH", "512"))  # places of a tile, at most
 Geometry = tuple[Sequence[int], Sequence[int], Sequence[int]]  # stride, padding, dilation, each (vertical, horizontal)
 
 
@@ -37,6 +39,9 @@ def _forward(
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     places: tl.constexpr = HO * WO
     tiles_n = tl.cdiv(ROWS * places, BN)
     tiles = tl.cdiv(O, BM) * tiles_n
@@ -72,6 +77,9 @@ def _input_gradient(
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     places: tl.constexpr = H * W
     tiles_n = tl.cdiv(ROWS * places, BN)
     tiles = tl.cdiv(C, BM) * tiles_n
@@ -109,6 +117,9 @@ def _weight_gradient(
     CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     columns: tl.constexpr = C * P * Q + 1  # the last is the bias
     places: tl.constexpr = HO * WO
     tiles_n = tl.cdiv(columns, BN)
@@ -152,7 +163,7 @@ def _side(size: int, most: int) -> int:
 def _tile(channels: int, places: int) -> tuple[int, int]:
     """Channels and places of a tile."""
     most = min(16, triton.next_power_of_2(channels))
-    return most, min(512, max(64, triton.next_power_of_2(places)))
+    return most, min(WIDTH, max(64, triton.next_power_of_2(places)))
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], geometry: Geometry) -> Tensor:
@@ -164,7 +175,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], geome
     m, n = _tile(outputs, places)
     shape = (rows, inputs, *x.shape[-2:], outputs, *weight.shape[-2:], *sizes)
     grid = (runs * triton.cdiv(outputs, m) * triton.cdiv(places, n),)
-    _forward[grid](x, weight, bias, y, *shape, *_flat(geometry), m, n, num_warps=4)
+    _forward[grid](x, weight, bias, y, *shape, *_flat(geometry), m, n, num_warps=4, **OVERLAP)
     return y
 
 
@@ -177,7 +188,7 @@ def input_gradient(dy: Tensor, weight: Tensor, size: Sequence[int], geometry: Ge
     m, n = _tile(inputs, places)
     shape = (rows, inputs, *size, outputs, *weight.shape[-2:], *dy.shape[-2:])
     grid = (runs * triton.cdiv(inputs, m) * triton.cdiv(places, n),)
-    _input_gradient[grid](dy, weight, dx, *shape, *_flat(geometry), m, n, num_warps=4)
+    _input_gradient[grid](dy, weight, dx, *shape, *_flat(geometry), m, n, num_warps=4, **OVERLAP)
     return dx
 
 
@@ -193,7 +204,9 @@ def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geom
     grid = (runs * parts * triton.cdiv(outputs, m) * triton.cdiv(columns, n),)
     warps = 1 if m * n <= 512 else 4
     split = (chunk, parts, input_precision())
-    _weight_gradient[grid](dy, x, dw, *shape, *_flat(geometry), *split, m, n, k, num_warps=warps, num_stages=3)
+    _weight_gradient[grid](
+        dy, x, dw, *shape, *_flat(geometry), *split, m, n, k, num_warps=warps, num_stages=3, **OVERLAP
+    )
     return dw
 
 

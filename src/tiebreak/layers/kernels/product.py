@@ -14,6 +14,8 @@ Where TF32 is allowed (--precision tf32), one product.
 
 from __future__ import annotations
 
+import os
+
 import torch
 import triton
 import triton.language as tl
@@ -22,6 +24,11 @@ from torch import Tensor
 # Triton compiles a kernel for its parameters: it takes no structures, and every stride must be a constant of its own.
 # ruff: noqa: PLR0913, PLR0917
 
+# Candidates, off until they have been measured: columns, inner size, warps and loads in flight where a run has at most
+# 16 rows; and a kernel that is launched before the one before it has ended, and waits for it inside.
+THIN = [int(each) for each in os.environ.get("TIEBREAK_THIN", "").split(",") if each]
+EARLY = tl.constexpr(os.environ.get("TIEBREAK_PDL") == "1")
+OVERLAP = {"launch_pdl": True} if EARLY.value else {}
 TALL, LARGE = 512, 1 << 27  # rows, and multiplications of a run, from which on blocks of 128 rows are faster
 
 
@@ -34,6 +41,9 @@ def _product(
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
     DESCEND: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
+    if EARLY:
+        tl.extra.cuda.gdc_wait()
+        tl.extra.cuda.gdc_launch_dependents()
     tiles_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * tiles_n
     tile, run = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
@@ -54,18 +64,23 @@ def _product(
     tl.store(where, total, mask=inside)
 
 
+def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[int, int, int, int, int]:
+    """Sides of a block in M, N and K, warps and stages: by shape alone; measured on an H200 for small networks."""
+    thin, large = inner <= 16 or descends, rows >= TALL and rows * columns * inner >= LARGE
+    m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
+    if THIN and rows <= 16 and not thin:
+        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
+    warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
+    return m, n, _side(inner, 32), warps, 3 if large or descends else 4
+
+
 def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
-    """Blocks follow from M, N and K alone; measured on an H200 for the shapes of small networks."""
     runs, rows, inner = a.shape
     columns = b.shape[2]
-    thin, large = inner <= 16 or rate is not None, rows >= TALL and rows * columns * inner >= LARGE
-    m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
-    k = _side(inner, 32)
-    warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
-    stages = 3 if large or rate is not None else 4
+    m, n, k, warps, stages = blocks_of(rows, columns, inner, descends=rate is not None)
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
-        rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages,
+        rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages, **OVERLAP,
     )  # fmt: skip
 
 

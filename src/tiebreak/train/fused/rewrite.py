@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import Graph, GraphModule, Node
 
 from tiebreak.layers.kernels.product import OP
 
@@ -16,6 +17,9 @@ VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.
 # From this many multiplications in one run's product on, the library's kernel is much faster if it may use TF32
 # (on an H200 and 5 runs of 1,280 x 512 x 10,000: 0.22 ms, ours 0.84). Between 1e7 and 1e8 nothing was measured.
 LARGE = 1 << 26
+# Up to this many, a product is written as a sum of products, which the compiler fuses with what comes before and after
+# it: one launch instead of three. 0 until it has been measured.
+SMALL = int(os.environ.get("TIEBREAK_SMALL_PRODUCT", "0"))
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,14 @@ class Descent:
     first: int
 
 
-def rewrite(graph: GraphModule) -> list[Descent]:
+def rewrite(graph: GraphModule, *, compiled: bool = False) -> list[Descent]:
     """Replace batched products by ours. SGD updates along a product are removed; their factors become the last outputs.
 
-    If TF32 is allowed, large products are left to the library.
+    If TF32 is allowed, large products are left to the library; if the graph is compiled, small ones to the compiler.
     """
     nodes = graph.graph
+    if compiled:
+        _write_out(nodes)
     inputs = [node for node in nodes.nodes if node.op == "placeholder"]
     output = next(node for node in nodes.nodes if node.op == "output")
     results = list(output.args[0])
@@ -63,6 +69,28 @@ def rewrite(graph: GraphModule) -> list[Descent]:
     return descents
 
 
+def _write_out(nodes: Graph) -> None:
+    """Replace small products a b by sums over k of a[m, k] b[k, n]."""
+    for node in list(nodes.nodes):
+        if node.target is aten.bmm.default and _multiplications(node) <= SMALL:
+            a, b = node.args
+            with nodes.inserting_before(node):
+                left = nodes.call_function(aten.unsqueeze.default, (a, 2))
+                turned = nodes.call_function(aten.transpose.int, (b, 1, 2))
+                right = nodes.call_function(aten.unsqueeze.default, (turned, 1))
+                terms = nodes.call_function(aten.mul.Tensor, (left, right))
+                total = nodes.call_function(aten.sum.dim_IntList, (terms, [3]))
+            total.meta["val"] = node.meta["val"]
+            node.replace_all_uses_with(total)
+            nodes.erase_node(node)
+
+
+def _multiplications(product: Node) -> int:
+    """Of one run."""
+    _, rows, columns = product.meta["val"].shape
+    return int(rows * columns * product.args[0].meta["val"].shape[2])  # type: ignore[union-attr]
+
+
 def _read_after(param: Node, update: Node) -> bool:
     """Whether a later operation reads the parameter, such as its moving average: the update must not come after it."""
     return any(user is not update and user > update for user in param.users) or bool(update.users)
@@ -80,8 +108,7 @@ def _product_of(gradient: Node) -> Node | None:
 
 def _ours(product: Node) -> bool:
     """Whether our kernel computes this batched product."""
-    (_, rows, columns), inner = product.meta["val"].shape, product.args[0].meta["val"].shape[2]  # type: ignore[union-attr]
-    large = rows * columns * inner >= LARGE and torch.backends.cuda.matmul.allow_tf32
+    large = _multiplications(product) >= LARGE and torch.backends.cuda.matmul.allow_tf32
     return product.meta["val"].dtype == torch.float32 and not large
 
 

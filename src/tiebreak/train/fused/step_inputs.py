@@ -39,7 +39,7 @@ def epoch_inputs(
         place: epoch_batches(place[0], place[1], examples, runs[0].batch, shuffled=shuffled) for place in set(places)
     }
     steps = len(batches[places[0]].indices)
-    drawing = list(keyed(network))
+    drawing = keyed(network)
     keys = {place: step_keys(stream(place[0], "dropout"), place[2], steps, len(drawing)) for place in set(places)}
     draws = {place: step_keys(stream(place[0], "augment"), place[2], steps, 1)[:, 0] for place in set(places)}
     changing = [
@@ -56,7 +56,11 @@ def epoch_inputs(
     indices = torch.stack([torch.from_numpy(batches[place].indices) for place in places], dim=1)
     weights = torch.stack([torch.from_numpy(batches[place].weights) for place in places], dim=1).to(like)
     every_key = torch.stack([keys[place] for place in places], dim=1)
-    buffers = {join(name, "key"): every_key[..., number].contiguous() for number, name in enumerate(drawing)}
+    buffers = {
+        join(name, "key"): every_key[..., number].contiguous()
+        for number, (name, layer) in enumerate(drawing.items())
+        if not getattr(layer, "idle", False)
+    }
     buffers |= {join(name, "weights"): weights for name in batchnorms(network)}
     augment = {} if runs[0].augment is None else {"augment": torch.stack([draws[place] for place in places], dim=1)}
     return {

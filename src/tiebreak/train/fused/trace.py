@@ -124,8 +124,10 @@ def make_step(
         if "clip_norm" in hypers:
             factor = over_runs(lambda grads, own: clip_factor(list(grads.values()), own))(gradient, hypers)
             gradient = {name: _spread(factor, grad.ndim) * grad for name, grad in gradient.items()}
+        axes = {param.ndim for param in params.values()}
+        spreads = {each: {key: _spread(number, each) for key, number in hypers.items()} for each in axes}
         for name, param in params.items():
-            spread = {key: _spread(number, param.ndim) for key, number in hypers.items()}
+            spread = spreads[param.ndim]
             update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
             if averages:
                 torch.lerp(param, averages[name], spread["ema"], out=averages[name])
