@@ -56,11 +56,12 @@ def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
         figure = Figure(
             what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
         )
-        outcome = row["verdict"]
+        outcome = "holds" if verdict == "a" else "fails" if verdict == "b" else "undecided"
         return DocketEntry(
             claim=item["claim"], outcome=outcome, hint=False, limits="", figures=(figure,), n=row["rounds"],
             unit="rounds, timed alone and in turns", data=item["data"], protocol="training steps alone", epochs=None,
             device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),
+            quality=item.get("quality", False),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise TiebreakError(f"{path}: damaged benchmark ({error}); run it again with --save") from None

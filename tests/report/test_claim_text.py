@@ -30,6 +30,8 @@ def test_a_result_that_only_measures_neither_holds_nor_fails() -> None:
     measured = RESULT.model_copy(update={"quality": True, "hint": True})
     assert claim_text.leans(measured) == f"hint: {claim_text.figure(RESULT.figures[0])}"
     assert claim_text.leans(RESULT.model_copy(update={"hint": False, "outcome": "fails"})) == "fails"
+    assert "quality" in claim_text.meaning(measured.model_copy(update={"unit": "paired seeds"}))
+    assert "speed" in claim_text.meaning(measured.model_copy(update={"unit": "rounds, timed alone and in turns"}))
 
 
 def test_a_ratio_has_no_sign_and_hyphens_of_names_stay() -> None:

@@ -41,6 +41,11 @@ def leans(entry: DocketEntry) -> str:
     return f"hint: {said}" if entry.hint else said
 
 
+def meaning(entry: DocketEntry) -> str:
+    """What a result measures of a claim that an identity decides."""
+    return f"what it means for {'speed' if entry.unit.startswith('round') else 'quality'}"
+
+
 def basis(entry: DocketEntry) -> str:
     """How many replicates, and on which data."""
     unit = entry.unit if entry.n != 1 else entry.unit.replace("seeds", "seed").replace("rounds", "round")

@@ -58,7 +58,7 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
         _indented(console, claim_text.OPEN)
     for result in each.entries[:1]:
         if result.quality:
-            _indented(console, "what it means for quality:")
+            _indented(console, f"{claim_text.meaning(result)}:")
         for figure in result.figures[:MOST_FIGURES]:
             _indented(console, claim_text.figure(figure))
         if len(result.figures) > MOST_FIGURES:
