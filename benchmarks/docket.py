@@ -20,7 +20,7 @@ from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
 from tiebreak.theory.claims import check_known
-from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, read_kept
+from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, outcome, read_kept
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -56,9 +56,8 @@ def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
         figure = Figure(
             what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
         )
-        outcome = "holds" if verdict == "a" else "fails" if verdict == "b" else "undecided"
         return DocketEntry(
-            claim=item["claim"], outcome=outcome, hint=False, limits="", figures=(figure,), n=row["rounds"],
+            claim=item["claim"], outcome=outcome([verdict], "a"), hint=False, limits="", figures=(figure,), n=row["rounds"],
             unit="rounds, timed alone and in turns", data=item["data"], protocol="training steps alone", epochs=None,
             device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),
             quality=item.get("quality", False),
