@@ -57,8 +57,9 @@ def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
             what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
         )
         return DocketEntry(
-            claim=item["claim"], outcome=outcome([verdict], "a"), hint=False, limits="", figures=(figure,), n=row["rounds"],
-            unit="rounds, timed alone and in turns", data=item["data"], protocol="training steps alone", epochs=None,
+            claim=item["claim"], outcome=outcome([verdict], "a"), hint=False, limits="", figures=(figure,),
+            n=row["rounds"], unit="rounds, timed alone and in turns", data=item["data"],
+            protocol="training steps alone", epochs=None,
             device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),
             quality=item.get("quality", False),
         )  # fmt: skip

@@ -109,8 +109,9 @@ def test_a_kept_verdict_with_nan_is_one_line() -> None:
 def test_the_claims_own_data_come_before_a_stand_in_with_more_seeds() -> None:
     own = entries()["pool-beats-stride"].model_copy(update={"limits": "3 epochs, not 15"})
     other = own.model_copy(update={"n": 99, "limits": "mnist5k stands in for octmnist"})
+    quick = other.model_copy(update={"n": 100, "limits": f"{other.limits}; 3 epochs, not 15"})
     undecided = own.model_copy(update={"outcome": "undecided"})
-    assert own.rank < other.rank < undecided.rank
+    assert own.rank < other.rank < quick.rank < undecided.rank
 
 
 @pytest.mark.parametrize("line", ['limits = { pool-beats-strid = "x" }', 'quality = "pool-beats-strid"'])

@@ -23,6 +23,7 @@ from tiebreak.verdict.percentile import from_interval
 DOCKET_FILE = Path(__file__).parent / "docket.json"
 MINUS = "\N{MINUS SIGN}"
 KEYS = {"data", "protocol", "comparisons", "reported"}  # of a verdict of any version
+JOINT = "; "  # between limits
 STAND_IN = " stands in for "  # in `limits`: other data than the claim's
 Decided = Literal["holds", "fails", "undecided"]
 
@@ -79,9 +80,9 @@ class DocketEntry(Strict):
     quality: bool = False  # an identity decides the claim; this says what it means for quality
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int]:
-        """Better evidence sorts first: the claim's own protocol, then decided, then its own data, then more seeds."""
-        return self.hint, self.outcome == "undecided", STAND_IN in self.limits, -self.n
+    def rank(self) -> tuple[bool, bool, bool, int, int]:
+        """Better evidence sorts first: the claim's own protocol; decided; its own data; fewer limits; more seeds."""
+        return self.hint, self.outcome == "undecided", STAND_IN in self.limits, self.limits.count(JOINT), -self.n
 
 
 class Origin(Strict):
@@ -165,7 +166,7 @@ def _entry(
         claim=claim.id,
         outcome=outcome([item["verdict"] for item in own], claim.expect),
         hint=bool(limits),
-        limits="; ".join(limits),
+        limits=JOINT.join(limits),
         figures=tuple(_figure(item, claim.expect) for item in own),
         n=min(item["seeds"] for item in own),
         unit="paired seeds",
