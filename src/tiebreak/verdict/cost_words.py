@@ -78,7 +78,8 @@ def _epochs(a: ArmResult, b: ArmResult) -> tuple[float, float]:
     found = [next((each for each in arm.differences or () if each.name == "epochs"), None) for arm in (a, b)]
     first = next((each.first for each in found if each is not None), 1)
     many = [first if each is None else each.own for each in found]
-    return (float(many[0]), float(many[1])) if all(isinstance(each, int | float) for each in many) else (1.0, 1.0)
+    numbers = [each for each in many if isinstance(each, int | float)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (1, 1)
 
 
 def _timed(ratio: tuple[float, float, float], alone: str) -> str:
