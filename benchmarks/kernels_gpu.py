@@ -7,7 +7,7 @@ batch 64. For every shape, operation and precision: each block is checked first 
 then all are captured as CUDA graphs and replayed in turns, beside the peers: one grouped convolution of all runs
 (what vmap makes of F.conv2d), one convolution after the other, and the plain kernels of `stacked_conv`. A line of JSON
 is written as soon as a case is done; when the seconds are spent, the rest is left out and counted. The end names the
-best blocks as entries for `conv_products.TUNED`.
+best blocks, for the rule `conv_products.blocks_of`.
 
 Without a GPU the logic can be tried in Triton's interpreter: TRITON_INTERPRET=1 ... --device cpu --tiny.
 """
@@ -88,7 +88,7 @@ def candidates(operation: str, case: Case) -> Iterator[tuple[str, Blocks | None]
 
 
 def key_of(operation: str, case: Case, batch: int) -> tuple[str, int, int]:
-    """The product's entry in `conv_products.TUNED`, less its type."""
+    """What `conv_products.blocks_of` chooses by, less the type."""
     inputs, outputs, taps = case.inputs // case.groups, case.outputs // case.groups, case.kernel**2
     if operation == "weight":
         return operation, inputs * taps, batch * (-(-case.size // case.stride)) ** 2
@@ -120,10 +120,15 @@ class Problem:
                 return conv_depthwise.input_gradient(self.dy, self.weight, size, how, case.inputs)
             return conv_depthwise.weight_gradient(self.dy, self.x, kernel, how).sum(dim=1)
         if operation == "forward":
-            return conv_products.forward(self.x, self.weight, None, self.sizes, how, case.groups, blocks)
+            return conv_products.forward(self.x, self.laid(3, 4, 1, 2), None, self.sizes, how, case.groups, blocks)
         if operation == "input":
-            return conv_products.input_gradient(self.dy, self.weight, size, how, case.groups, blocks)
+            return conv_products.input_gradient(self.dy, self.laid(3, 4, 2, 1), size, how, case.groups, blocks)
         return conv_products.weight_gradient(self.dy, self.x, kernel, how, case.groups, blocks).sum(dim=1)
+
+    def laid(self, *order: int) -> Tensor:
+        """The weight with its axes in this order in memory, as `product_conv` hands it over; timed with the kernel."""
+        back = sorted(range(5), key=(0, *order).__getitem__)
+        return self.weight.permute(0, *order).contiguous().permute(back)
 
     def plain(self, operation: str, run: int, dtype: torch.dtype | None = None) -> Tensor:
         """torch's convolution of one run."""

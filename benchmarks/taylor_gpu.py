@@ -3,22 +3,28 @@
     python benchmarks/taylor_gpu.py [--budget 400] [--out FILE] [--tune] [--smoke]
 
 bfloat16, causal, D = 16 and values of 64 (softmax: 64 and 64), three terms, 16 heads, inputs as layers make them. Times
-are medians by device events after a warm-up, in ns per token and head; `floor` is how many times the memory traffic of
-inputs and results, 320 bytes forward and 960 with the gradient, at 4.8 TB/s. Everything is first compared with the
-formula in float64, and nothing is timed that is wrong. Rows are written to the file as they come; when the budget of
-seconds is spent, what is left is named and skipped. `--tune` tries blocks before anything else and goes on with the
-best. `--smoke` runs tiny sizes on a CPU: TRITON_INTERPRET=1 python benchmarks/taylor_gpu.py --smoke.
+are medians by device events after a warm-up, in ns per token and head, of everyone in two forms: `captured`, a CUDA
+graph of several calls with inputs that take turns so that they are not in the cache, which is what training does and
+what figures are judged by; and `called`, one call after the other from Python. `floor` is how many times the memory
+traffic of inputs and results, 320 bytes forward and 960 with the gradient, at 4.8 TB/s.
+Everything is first compared with the formula in float64, and nothing is timed that is wrong. Rows are written to the
+file as they come; when the budget of seconds is spent, what is left is named and skipped. `--tune` tries blocks before
+anything else and goes on with the best. `--smoke` runs tiny sizes on a CPU:
+TRITON_INTERPRET=1 python benchmarks/taylor_gpu.py --smoke.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +33,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peers import chunked_taylor
-from tiebreak.layers import taylor
+from tiebreak.layers import taylor, taylor_triton
 from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan
 from tiebreak.layers.taylor_forms import How, naive
 from tiebreak.layers.taylor_triton import indices
@@ -38,13 +44,15 @@ QUOTED = [  # issue 22: measured on an H200, not on this machine now
     ("flash-linear-attention, fused_chunk_based", {"8 forward": 2.87, "8 both": 15.7, "1 forward": 13.4, "1 both": 66}),
     ("ThunderKittens based (forward only, no normaliser)", {"8 forward": 0.37, "1 forward": 3.1}),
 ]
-KERNELS = ("states", "forward", "queries", "keys")
 CHOICES: dict[str, list[tuple[int, ...]]] = {  # rows, rows of the other side, features, warps, stages, registers
-    "states": [(64, 64, 128, 8, 3), (32, 64, 128, 4, 3), (64, 64, 64, 4, 3), (32, 64, 128, 8, 2, 128)],
-    "forward": [(128, 64, 64, 8, 3), (64, 64, 64, 4, 3), (64, 64, 32, 4, 2), (128, 64, 32, 8, 3, 128)],
-    "queries": [(128, 64, 64, 8, 2), (64, 64, 64, 4, 2), (64, 64, 32, 4, 3)],
-    "keys": [(128, 64, 64, 8, 2), (64, 64, 32, 4, 2), (64, 32, 32, 4, 2), (128, 32, 32, 8, 3, 128)],
+    "forward": [(128, 64, 64, 8, 2), (64, 64, 64, 4, 2), (64, 64, 32, 4, 3), (128, 128, 32, 8, 2), (128, 64, 32, 4, 2)],
+    "states": [(32, 64, 128, 4, 3), (32, 64, 128, 8, 2, 128), (64, 64, 128, 8, 3), (128, 64, 128, 8, 2)],
+    "keys": [(64, 64, 32, 4, 2), (64, 32, 32, 4, 2), (64, 32, 32, 4, 3, 168), (128, 32, 64, 8, 2), (128, 64, 32, 8, 2)],
+    "queries": [(64, 64, 32, 4, 2), (128, 64, 64, 8, 2), (64, 64, 64, 4, 2), (128, 64, 32, 8, 3), (128, 64, 32, 4, 2)],
+    "scan": [(512,), (128,)],
 }
+DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
+CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
 Rows = list[dict[str, object]]
 Work = Callable[[], object]
 
@@ -82,14 +90,43 @@ class Bench:
         return False
 
     def milliseconds(self, work: Work) -> float:
-        """The median."""
+        """The median of a call from Python."""
         if self.smoke:
             start = time.perf_counter()
             work()
             return 1000 * (time.perf_counter() - start)
         import triton
 
-        return float(triton.testing.do_bench(work, warmup=20, rep=80, return_mode="median"))
+        return float(triton.testing.do_bench(work, warmup=10, rep=40, return_mode="median"))
+
+    def captured(self, works: Sequence[Work], replays: int = 9) -> float:
+        """Milliseconds of one of the calls, all in one CUDA graph: the median of the replays."""
+        if self.smoke:
+            return self.milliseconds(works[0])
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for work in works:
+                work()
+            works[0]()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for work in works:
+                work()
+        marks = [torch.cuda.Event(enable_timing=True) for _ in range(replays + 2)]  # type: ignore[no-untyped-call]
+        for mark in marks:
+            mark.record()
+            graph.replay()
+        torch.cuda.synchronize()
+        spans = [a.elapsed_time(b) / len(works) for a, b in pairwise(marks[1:])]
+        return float(statistics.median(spans))
+
+
+def turns(each: int) -> int:
+    """How many sets of inputs of so many bytes take turns; three calls at least are in a graph."""
+    return max(3, min(40, ceil(CACHE / each)))
 
 
 def inputs(bench: Bench, batch: int, length: int, widths: tuple[int, ...]) -> list[Tensor]:
@@ -137,63 +174,115 @@ def softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
+def stages(bench: Bench, batch: int, length: int) -> Callable[..., float]:
+    """A timer of forward, backward or both of them, whose arguments are that, blocks and the segment."""
+    q, k, v, above = inputs(bench, batch, length, (D, D, V, V))
+    first = taylor_forward.forward(plan_of(batch, bench.heads), q, k, v, None)
+
+    def timed(passes: str, tuning: dict[str, Any], segment: int | None = None) -> float:
+        plan = plan_of(batch, bench.heads, tuning, segment)
+
+        def work() -> object:
+            result = first if passes == "backward" else taylor_forward.forward(plan, q, k, v, None)
+            return passes == "forward" or taylor_backward.backward(plan, q, k, v, None, result, above)
+
+        return bench.captured([work] * 3)
+
+    return timed
+
+
 def tune(bench: Bench, batch: int, length: int) -> None:
     """Try blocks kernel by kernel, then segments; the best become `taylor_plan.TUNING`."""
-    q, k, v, above = inputs(bench, batch, length, (D, D, V, V))
-    best = dict(taylor_plan.TUNING)
-
-    def run(tuning: dict[str, Any], segment: int | None) -> object:
-        plan = plan_of(batch, bench.heads, tuning, segment)
-        result = taylor_forward.forward(plan, q, k, v, None)
-        return taylor_backward.backward(plan, q, k, v, None, result, above)
-
-    base = bench.milliseconds(partial(run, best, None))
-    bench.add(case="tuning, default blocks", ms=round(base, 3))
-    candidates = [(name, taylor_plan.Tuning(*each)) for name in KERNELS for each in CHOICES[name]]
-    for name, choice in candidates:
-        if not bench.open(f"tuning {name} {choice}"):
-            break
-        tried = {**best, name: choice}
-        try:
-            # Triton compiles anew for a length that is no multiple of 16, and compiling is what takes long here.
-            distance = check(bench, tried, length=1344)
-            found = bench.milliseconds(partial(run, tried, None))
-        except Exception as error:  # a choice may not fit into shared memory: a row says so, and the next one is tried
-            bench.add(case=f"tuning {name}", blocks=str(choice), failed=f"{type(error).__name__}: {error}"[:300])
-            continue
-        bench.add(case=f"tuning {name}", blocks=str(choice), ms=round(found, 3), distance=distance)
-        if distance < 5e-3 and found < base:
-            best, base = tried, found
-    for segment in (256, 1024, 2048):
-        if bench.open(f"tuning segments of {segment}"):
-            bench.add(
-                case=f"tuning segments of {segment}", ms=round(bench.milliseconds(partial(run, best, segment)), 3)
-            )
+    timed, best = stages(bench, batch, length), dict(taylor_plan.TUNING)
+    of = {"forward": "forward", "states": "both", "scan": "both", "queries": "backward", "keys": "backward"}
+    for name, choices in CHOICES.items():
+        base = timed(of[name], best)
+        bench.add(case=f"tuning {name}", blocks=str(best[name]), passes=of[name], ms=round(base, 4), now=True)
+        for choice in [taylor_plan.Tuning(*each) for each in choices]:
+            if not bench.open(f"tuning {name} {choice}"):
+                continue
+            tried = {**best, name: choice}
+            try:
+                found = timed(of[name], tried)
+                # Triton compiles anew for a length that is no multiple of 16, and compiling is what takes long here.
+                distance = check(bench, tried, length=1344) if found < base else None
+            except Exception as error:  # a choice may not fit into shared memory: a row says so, the next is tried
+                bench.add(case=f"tuning {name}", blocks=str(choice), failed=f"{type(error).__name__}: {error}"[:300])
+                continue
+            bench.add(case=f"tuning {name}", blocks=str(choice), passes=of[name], ms=round(found, 4), distance=distance)
+            if distance is not None and distance < 5e-3:
+                best, base = tried, found
     taylor_plan.TUNING.update(best)
-    bench.add(case="tuning, best blocks", ms=round(base, 3), blocks={name: str(each) for name, each in best.items()})
+    taylor_triton._plan_of.cache_clear()
+    bench.add(case="tuning, best blocks", blocks={name: str(each) for name, each in best.items()})
 
 
-def compare(bench: Bench, batch: int, length: int, compiled: Callable[..., Tensor]) -> None:
-    """Ours, torch's softmax kernel and plain torch, at one size."""
-    sides: dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]] = {
+def profile(bench: Bench, batch: int, length: int) -> None:
+    """Microseconds of every kernel of one forward and backward pass."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as profiler
+
+    work = works(ours, inputs(bench, batch, length, (D, D, V, V)))["both"]
+    for _ in range(3):
+        work()
+    torch.cuda.synchronize()
+    with profiler(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(5):
+            work()
+        torch.cuda.synchronize()
+    kernels = {each.key[:60]: [each.count // 5, round(each.device_time_total / 5, 1)] for each in found.key_averages()}
+    bench.add(case="profile, forward and backward", batch=batch, length=length, kernels=kernels)
+
+
+def sides() -> dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]]:
+    """Whom to compare, with the widths of their inputs."""
+    return {
         "ours": (ours, (D, D, V, V)),
         "torch SDPA, d = 64": (softmax, (V, V, V, V)),
+        "plain PyTorch, chunked, compiled": (chunked_taylor.attend, (D, D, V, V)),
     }
-    if batch * length <= 8 * 16384:  # what it keeps for the gradient does not fit for long
-        sides["plain PyTorch, chunked, compiled"] = (compiled, (D, D, V, V))
-    for name, (form, widths) in sides.items():
-        given = inputs(bench, batch, length, widths)
-        for passes, work in works(form, given).items():
-            if not bench.open(f"{name}, B = {batch}, L = {length}, {passes}"):
-                return
-            per = bench.milliseconds(work) * 1e6 / (batch * bench.heads * length)
-            more = extra_memory(work, given, passes) if name == "ours" and not bench.smoke else {}
-            row = {"ns": round(per, 4), "floor": round(per / FLOOR[passes], 2), **more}
-            bench.add(case=name, batch=batch, length=length, passes=passes, **row)
+
+
+def compare(bench: Bench, batch: int, length: int, name: str) -> None:
+    """One side at one size, captured and called."""
+    form, widths = sides()[name]
+    if form is chunked_taylor.attend and not bench.smoke:
+        torch._dynamo.reset()  # each size is compiled for itself, or the limit of compilations is soon reached
+        form = torch.compile(form, dynamic=False)
+    sets = turns(batch * length * bench.heads * sum(widths) * 2)
+    given = [inputs(bench, batch, length, widths) for _ in range(1 if bench.smoke else min(sets, 8))]
+    kinds = [works(form, each) for each in given]
+    for passes in ("forward", "both"):
+        if not bench.open(f"{name}, B = {batch}, L = {length}, {passes}"):
+            return
+        row: dict[str, object] = {}
+        per = 1e6 / (batch * bench.heads * length)
+        ns = bench.captured([kinds[turn % len(kinds)][passes] for turn in range(sets)]) * per
+        row = {"ns": round(ns, 4), "floor": round(ns / FLOOR[passes], 2)}
+        row["ns called"] = round(bench.milliseconds(kinds[0][passes]) * per, 4)
+        more = extra_memory(kinds[0][passes], given[0], passes) if name == "ours" and not bench.smoke else {}
+        bench.add(case=name, batch=batch, length=length, passes=passes, **row, **more)
+
+
+def quoted(bench: Bench, batch: int) -> None:
+    """The figures of others, from the issue."""
     for name, figures in QUOTED:
         for passes in ("forward", "both"):
             if f"{batch} {passes}" in figures:
                 bench.add(case=name, batch=batch, passes=passes, ns=figures[f"{batch} {passes}"], quoted="issue 22")
+
+
+def host(bench: Bench) -> None:
+    """Microseconds of Python in one call: at a size that the device is done with sooner."""
+    for passes, work in works(ours, inputs(bench, 1, 1024, (D, D, V, V))).items():
+        for _ in range(20):
+            work()
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        for _ in range(100):
+            work()
+        bench.add(case="Python in one call", passes=passes, us=round(1e4 * (time.perf_counter() - start), 1))
+        torch.cuda.synchronize()
 
 
 def extra_memory(work: Work, given: list[Tensor], passes: str) -> dict[str, float]:
@@ -209,18 +298,26 @@ def extra_memory(work: Work, given: list[Tensor], passes: str) -> dict[str, floa
     return {"extra_memory": round(extra / (held if passes == "forward" else 2 * held), 4)}
 
 
-def decoding(bench: Bench, heads: int) -> None:
+def decoding(bench: Bench, heads: int, choices: Sequence[tuple[int, int] | None] = (None,)) -> None:
     """One token, against reading and writing the state once."""
-    state = torch.zeros(heads, 153, V + 1, device=bench.device)
+    count = 1 if bench.smoke else turns(heads * 153 * (V + 1) * 4)
+    states = [torch.zeros(heads, 153, V + 1, device=bench.device) for _ in range(count)]
     q, k, v = (torch.randn(heads, width, device=bench.device) for width in (D, D, V))
-    table = indices(D, state.device)
-    found = bench.milliseconds(lambda: taylor_decode.decode(state, (q, k, v), None, SCALE, table))
-    once = bench.milliseconds(lambda: state.add_(1e-9))
-    bench.add(case="decoding", heads=heads, us=round(1000 * found, 2), over_read_and_write=round(found / once, 2))
+    table = indices(D, states[0].device)
+    once = bench.captured([partial(state.add_, 1e-9) for state in states])
+    for blocks in choices:
+        token = [partial(taylor_decode.decode, state, (q, k, v), None, SCALE, table, blocks=blocks) for state in states]
+        try:
+            found = bench.captured(token)
+        except Exception as error:  # as in `tune`
+            bench.add(case="decoding", heads=heads, blocks=blocks, failed=f"{type(error).__name__}: {error}"[:300])
+            continue
+        row = {"us": round(1000 * found, 2), "over_read_and_write": round(found / once, 3)}
+        bench.add(case="decoding", heads=heads, blocks=blocks, **row)
 
 
 def sizes(smoke: bool) -> Iterator[tuple[int, int]]:
-    yield from [(1, 40)] if smoke else [(8, 4096), (1, 16384), (8, 2048), (8, 16384), (1, 65536), (1, 2048), (1, 4096)]
+    yield from [(1, 40)] if smoke else [(8, 4096), (8, 16384), (1, 16384), (8, 2048), (1, 65536)]
 
 
 def main() -> None:
@@ -238,14 +335,20 @@ def main() -> None:
     bench.add(case="distance from the formula in float64", largest=distance)
     if not distance < 5e-3:
         raise SystemExit(f"the kernels are {distance:.2g} away from the formula: nothing is worth timing")
-    compiled = chunked_taylor.attend if args.smoke else torch.compile(chunked_taylor.attend, dynamic=False)
     if args.tune:
-        tune(bench, *((1, 40) if args.smoke else (8, 4096)))
-    for batch, length in sizes(args.smoke):
-        compare(bench, batch, length, compiled)
+        tune(bench, *((1, 40) if args.smoke else (8, 16384)))
+    if not args.smoke:
+        host(bench)
+        for batch, length in ((8, 4096), (8, 16384), (1, 16384)):
+            profile(bench, batch, length)
+    for name in sides():
+        for batch, length in sizes(args.smoke):
+            compare(bench, batch, length, name)
+    for batch in (8, 1):
+        quoted(bench, batch)
     for heads in (3,) if args.smoke else (128, 2048, 8192):
         if bench.open(f"decoding, {heads} heads"):
-            decoding(bench, heads)
+            decoding(bench, heads, DECODE_BLOCKS if args.tune and not args.smoke else (None,))
 
 
 if __name__ == "__main__":

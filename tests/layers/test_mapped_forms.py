@@ -72,3 +72,21 @@ def test_outside_the_block_torch_chooses_its_kernels() -> None:
     assert inside.grad_fn is not None
     assert outside.grad_fn is not None
     assert inside.grad_fn.name() != outside.grad_fn.name()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_attention_of_many_runs_under_autocast_has_its_gradient(device: str) -> None:
+    # Torch's plain form widens bfloat16, and under vmap autocast rounds it again: the gradient met two types.
+    q, k, v = torch.randn(3, 2, 4, 2, 5, 8, generator=torch.Generator().manual_seed(0)).to(device)
+
+    def loss(q: Tensor, k: Tensor, v: Tensor, rounded: bool) -> Tensor:
+        with mapped_forms(), torch.autocast(device, torch.bfloat16, enabled=rounded, cache_enabled=False):
+            found = nn.functional.scaled_dot_product_attention(q, k, v)
+        return found.float().square().sum()
+
+    gradient = grad(loss, argnums=(0, 1, 2))
+    found, wanted = (vmap(gradient, in_dims=(0, 0, 0, None))(q, k, v, rounded) for rounded in (True, False))
+    for one, other in zip(found, wanted, strict=True):
+        assert one.dtype == torch.float32
+        assert (one - other).norm() < 0.05 * other.norm()
+    assert not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]

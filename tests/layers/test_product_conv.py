@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from support.convolutions import DEPTHWISE, PRODUCTS, Shape, tensors_of
+from support.convolutions import DEPTHWISE, PRODUCTS, TAPS, Shape, tensors_of
 from tiebreak.layers import product_conv as module
 from tiebreak.layers.product_conv import (
     ProductConv1d,
@@ -22,7 +22,7 @@ from tiebreak.layers.product_conv import (
     use_products,
 )
 
-SHAPES = PRODUCTS | {f"depthwise, {name}": shape for name, shape in DEPTHWISE.items()}
+SHAPES = PRODUCTS | TAPS | {f"depthwise, {name}": shape for name, shape in DEPTHWISE.items()}
 CLOSE: Any = {"rtol": 1e-12, "atol": 1e-12}
 
 

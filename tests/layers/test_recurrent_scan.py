@@ -13,6 +13,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tiebreak.layers import recurrent_scan
 from tiebreak.layers.gru import Gru
 from tiebreak.layers.lstm import Lstm
+from tiebreak.layers.recurrent_steps import KINDS
 from tiebreak.layers.rnn import Rnn, use_plain_cells
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -23,9 +24,12 @@ def layer_of(kind: str, **how: Any) -> Any:
     return (made[kind](4, 3, **how) if kind in made else Rnn(4, 3, kind, **how)).double()
 
 
-@pytest.mark.parametrize("kind", recurrent_scan.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("packed", [False, True])
-def test_with_the_op_a_layer_computes_the_same(kind: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["kernel", "products"])
+def test_in_every_form_a_layer_computes_the_same(
+    kind: str, packed: bool, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     layer = layer_of(kind, bidirectional=True, layers=2)
     use_plain_cells(layer, True)
@@ -42,13 +46,16 @@ def test_with_the_op_a_layer_computes_the_same(kind: str, packed: bool, monkeypa
         return [*results, *torch.autograd.grad(loss, [*layer.parameters(), x, *parts])]
 
     wanted = everything()
-    monkeypatch.setattr(recurrent_scan, "ENABLED", True)
+    monkeypatch.setattr(recurrent_scan, "FORCED", form)
     for one, other in zip(wanted, everything(), strict=True):
         assert torch.allclose(one, other, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
-def test_runs_together_are_each_run_alone_and_few_operations(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("form", "most"), [("kernel", 120), ("products", 900)])
+def test_runs_together_are_each_run_alone_and_few_operations(
+    kind: str, form: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     layers: list[nn.Module] = [layer_of(kind) for _ in range(3)]
     for layer in layers:
         use_plain_cells(layer, True)
@@ -61,13 +68,23 @@ def test_runs_together_are_each_run_alone_and_few_operations(kind: str, monkeypa
 
     step = vmap(grad_and_value(loss))
     wanted = step(params, x, lengths)
-    monkeypatch.setattr(recurrent_scan, "ENABLED", True)
+    monkeypatch.setattr(recurrent_scan, "FORCED", form)
     traced = make_fx(step, tracing_mode="fake")(params, x, lengths)
-    assert len(traced.graph.nodes) < 120  # and not some ten for each of nine steps
+    assert len(traced.graph.nodes) < most  # the op: and not some ten for each of nine steps
     for found in (step(params, x, lengths), traced(params, x, lengths)):
         assert torch.allclose(found[1], wanted[1], rtol=1e-12)
         assert all(torch.allclose(found[0][name], wanted[0][name], atol=1e-12, rtol=0) for name in params)
 
 
-def test_it_is_off_unless_asked_for() -> None:
-    assert not recurrent_scan.ENABLED
+def test_a_cpu_takes_the_loop_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent_scan, "FORCED", None)
+    assert recurrent_scan.form_of(torch.zeros(4, 1)) == "steps"
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_narrow_layers_take_the_op(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrent_scan, "FORCED", None)
+    widest = recurrent_scan.WIDEST
+    assert recurrent_scan.form_of(torch.zeros(4, widest, device="cuda")) == "kernel"
+    assert recurrent_scan.form_of(torch.zeros(4, widest + 1, device="cuda")) != "kernel"
+    assert recurrent_scan.form_of(torch.zeros(4, widest, device="cuda", dtype=torch.float64)) == "steps"

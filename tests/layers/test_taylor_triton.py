@@ -12,11 +12,13 @@ def test_it_is_refused_in_one_line_where_it_cannot_run(monkeypatch: pytest.Monke
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     with pytest.raises(TiebreakError, match=r'form="triton".*(CUDA|installed).*form="auto"'):
         taylor.attend(x, x, x, form="triton")
-    monkeypatch.setattr(taylor_triton, "find_spec", lambda _: object())
+    monkeypatch.setattr(taylor_triton, "INSTALLED", True)
     monkeypatch.setenv("TRITON_INTERPRET", "1")
     for given, terms, why in ((x, 4, "terms"), (torch.randn(1, 4, 65), 3, "65"), (x.double(), 3, "float64")):
         assert why in str(taylor_triton.refusal(given, given, terms))
     assert taylor_triton.refusal(x, x, 3) is None
+    monkeypatch.setattr(taylor_triton, "AUTO_LENGTH", 1)
+    assert not taylor_triton.chosen(x, x, x, 3)  # not on a GPU
 
 
 def test_its_shapes_are_known_without_running() -> None:

@@ -45,10 +45,14 @@ class Shape:
 PRODUCTS = {
     "one channel": Shape(3, 1, 8, (9, 7), (3, 3), padding=(1, 1)),
     "everything uneven": Shape(3, 5, 7, (11, 8), (2, 3), (3, 2), (1, 2), (2, 1)),
-    "more channels than a tile": Shape(2, 20, 70, (6, 5), (3, 3), padding=(1, 1), biased=False),
     "one by one, strided": Shape(4, 6, 6, (5, 5), (1, 1), (2, 2)),
     "groups": Shape(2, 6, 9, (6, 7), (3, 3), (2, 1), (1, 1), groups=3),
     "of one dimension": Shape(3, 4, 5, (1, 23), (1, 3), (1, 2), (0, 1), biased=False),
+}
+TAPS = {
+    "more channels than a tile": Shape(2, 20, 70, (6, 5), (3, 3), padding=(1, 1), biased=False),
+    "strided groups": Shape(2, 34, 36, (7, 6), (3, 2), (2, 3), (1, 1), groups=2),
+    "strided and dilated": Shape(2, 16, 16, (9, 8), (2, 2), (2, 1), (1, 2), (2, 3)),
 }
 DEPTHWISE = {
     "padded": Shape(3, 5, 5, (9, 7), (3, 3), padding=(1, 1), groups=5, biased=False),

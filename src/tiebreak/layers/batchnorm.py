@@ -21,6 +21,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.buffer_updates import UpdatesBuffers
+from tiebreak.layers.one_pass import Normalise
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Moments = tuple[Tensor, Tensor, Tensor, Tensor | float]
@@ -62,6 +63,8 @@ class BatchNorm(UpdatesBuffers):
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
         if self.native and self.weights.ndim == 0:
             return self._native(x)
+        if self.one_pass and self.training and self.weights.ndim and self.running_mean is not None:
+            return self._one_pass(x)
         if x.dtype == torch.bfloat16 and self.weights.dtype != torch.bfloat16:  # autocast: statistics stay float32
             return self.forward(x.to(self.weights.dtype)).to(x.dtype)
         shape = (-1,) + (1,) * (x.ndim - 2)  # of what belongs to a channel
@@ -96,32 +99,33 @@ class BatchNorm(UpdatesBuffers):
             mean = x.mean(axes)
             centred = x - mean.view(shape)
             return mean, centred, centred.square().mean(axes), size / (size - 1)
-        if len(self.weights) != len(x):
-            raise ValueError(
-                f"batch normalisation of {len(x)} rows in a batch of {len(self.weights)} examples cannot tell which are"
-                " padding; keep the examples on the first axis"
-            )
-        real = (self.weights != 0).to(x.dtype)
-        count = real.sum() * (size // len(x))
-        share = (real / count).view(-1, 1, *shape[1:])
-        if self.one_pass and self.running_mean is not None:
-            return self._one_pass(x, shape, share, count)
+        share, count = self._share(x, x.dtype)
         mean = (x * share).sum(axes)
         centred = x - mean.view(shape)
         # A single real value has no unbiased variance; 0 keeps NaN out of the running statistics.
         return mean, centred, (centred.square() * share).sum(axes), count / (count - 1).clamp(min=1)
 
-    def _one_pass(self, x: Tensor, shape: tuple[int, ...], share: Tensor, count: Tensor) -> Moments:
-        """`_moments` with both sums over the same pass, which a compiler makes one kernel of.
+    def _share(self, x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """What a value of each row counts [B, 1, ...], and how many values of a channel do."""
+        if len(self.weights) != len(x):
+            raise ValueError(
+                f"batch normalisation of {len(x)} rows in a batch of {len(self.weights)} examples cannot tell which are"
+                " padding; keep the examples on the first axis"
+            )
+        real = (self.weights != 0).to(dtype)
+        count = real.sum() * (_check_size(x) // len(x))
+        return (real / count).view(-1, *(1,) * (x.ndim - 1)), count
 
-        The variance is E[d^2] - E[d]^2 for d = x - running mean: close to the mean, so that little cancels.
-        """
+    def _one_pass(self, x: Tensor) -> Tensor:
+        """`forward` in training, in two passes over x instead of three, and as many backward."""
         assert self.running_mean is not None
-        axes = [axis for axis in range(x.ndim) if axis != 1]
-        shifted = x - self.running_mean.view(shape)
-        first, second = (shifted * share).sum(axes), (shifted.square() * share).sum(axes)
-        variance = (second - first.square()).clamp(min=0.0)
-        return self.running_mean + first, shifted - first.view(shape), variance, count / (count - 1).clamp(min=1)
+        share, count = self._share(x, self.weights.dtype)
+        start = self.running_mean
+        weight = torch.ones_like(start) if self.weight is None else self.weight
+        bias = torch.zeros_like(start) if self.bias is None else self.bias
+        y, mean, variance = Normalise.apply(x, weight, bias, start, share, self.eps)  # type: ignore[no-untyped-call]
+        self._move(start, mean.detach(), (variance * (count / (count - 1).clamp(min=1))).detach())
+        return y  # type: ignore[no-any-return]
 
     def _move(self, start: Tensor, mean: Tensor, variance: Tensor) -> None:
         """Note the running statistics after a batch with this mean and unbiased variance, for `take_updates`."""

@@ -19,8 +19,8 @@ from torch.nn import grad as conv_grad
 from tiebreak.cost.formulas import conv_size
 from tiebreak.layers.batchnorm import BatchNorm
 
-# Not chosen by itself until it has been measured on a GPU: TIEBREAK_TENSOR_CORE_CONV=1 turns it on.
-ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV") == "1"
+CHOSEN = "0"  # "1" once it has been measured to be faster on a GPU: the default of the variable
+ENABLED = os.environ.get("TIEBREAK_TENSOR_CORE_CONV", CHOSEN) == "1"
 Ints = list[int]
 
 
@@ -56,12 +56,18 @@ def product_conv_weight(
         conv_grad.conv2d_weight(images, shape, above, stride, padding, dilation, groups)  # type: ignore[no-untyped-call]
         for images, above in each
     ]
-    return torch.stack(found)
+    return _taps_first(found[0], len(found)).copy_(torch.stack(found))
 
 
 def _last(values: Tensor) -> Tensor:
     """The same with its channels last in memory."""
     return _empty(values, values.shape[2], list(values.shape[-2:])).copy_(values)
+
+
+def _taps_first(like: Tensor, runs: int) -> Tensor:
+    """Empty weights [n, O, C, P, Q] of such a layer whose taps come first in memory: what the kernels write."""
+    outputs, inputs, *kernel = like.shape
+    return like.new_empty(runs, *kernel, outputs, inputs).permute(0, 3, 4, 1, 2)
 
 
 def _empty(like: Tensor, channels: int, sizes: Ints) -> Tensor:
@@ -88,7 +94,7 @@ def _(dy: Tensor, weight: Tensor, size: Ints, stride: Ints, padding: Ints, dilat
 @product_conv_weight.register_fake
 def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Tensor:
     kept = torch.promote_types(dy.dtype, torch.float32)
-    return dy.new_empty(dy.shape[0], dy.shape[2], x.shape[2] // groups, *kernel, dtype=kept)
+    return _taps_first(dy.new_empty(dy.shape[2], x.shape[2] // groups, *kernel, dtype=kept), dy.shape[0])
 
 
 @product_conv.register_kernel("cuda")
@@ -119,15 +125,30 @@ def _(dy: Tensor, x: Tensor, kernel: Ints, stride: Ints, padding: Ints, dilation
 
     how = (stride, padding, dilation)
     if x.shape[2] == groups > 1:
-        return conv_depthwise.weight_gradient(dy, x, kernel, how).sum(dim=1)
-    return conv_products.weight_gradient(dy, x, kernel, how, groups).sum(dim=1)
+        parts = conv_depthwise.weight_gradient(dy, x, kernel, how)
+    else:
+        parts = conv_products.weight_gradient(dy, x, kernel, how, groups)
+    return parts.permute(0, 1, 4, 5, 2, 3).sum(dim=1).permute(0, 3, 4, 1, 2)  # summed as it lies
 
 
 def _front(info: Any, tensor: Tensor | None, axis: int | None) -> Tensor | None:
     """The run axis first; what all runs share is repeated without a copy."""
     if tensor is None:
         return None
-    return tensor.expand(info.batch_size, *tensor.shape) if axis is None else tensor.movedim(axis, 0)
+    if axis is None:
+        return tensor.expand(info.batch_size, *tensor.shape)
+    # The compiler copies what a permutation reads, also one that changes nothing.
+    return tensor.movedim(axis, 0) if axis else tensor
+
+
+def _laid(weight: Tensor | None, order: tuple[int, ...]) -> Any:
+    """The weight with its axes in this order in memory: the numbers that a sum reads together lie together."""
+    assert weight is not None
+    return weight.permute(order).clone(memory_format=torch.contiguous_format).permute(_inverse(order))
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 
 class _Convolve(torch.autograd.Function):
@@ -155,8 +176,8 @@ class _Convolve(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor, bias: Tensor | None, *how: Any) -> Any:
-        tensors = [_front(info, *each) for each in zip((x, weight, bias), axes[:3], strict=True)]
-        return torch.ops.tiebreak.product_conv(*tensors, *how), 0
+        x, weight, bias = (_front(info, *each) for each in zip((x, weight, bias), axes[:3], strict=True))  # type: ignore[assignment]
+        return torch.ops.tiebreak.product_conv(x, _laid(weight, (0, 3, 4, 1, 2)), bias, *how), 0
 
 
 class _Gradient(torch.autograd.Function):
@@ -173,8 +194,10 @@ class _Gradient(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, axes: Any, kind: str, dy: Tensor, other: Tensor, *how: Any) -> Any:
-        tensors = [_front(info, *each) for each in zip((dy, other), axes[1:3], strict=True)]
-        return getattr(torch.ops.tiebreak, f"product_conv_{kind}")(*tensors, *how), 0
+        dy, other = (_front(info, *each) for each in zip((dy, other), axes[1:3], strict=True))  # type: ignore[assignment]
+        if kind == "input":
+            other = _laid(other, (0, 3, 4, 2, 1))
+        return getattr(torch.ops.tiebreak, f"product_conv_{kind}")(dy, other, *how), 0
 
 
 def convolve(

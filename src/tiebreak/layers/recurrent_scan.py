@@ -1,27 +1,48 @@
-"""A recurrent layer over a whole sequence as one op with its own gradient and vmap rule. Experimental: off by default.
+"""A recurrent layer over a whole sequence as one op with its own gradient and vmap rule.
 
-    states[t + 1] = step(drive[t], states[t])          drive = W_ih x + b_ih (+ b_hh), see `rnn`, `lstm`, `gru`
+    states[t + 1] = step(drive[t], W_hh states[t] + bias)          drive = W_ih x, see `rnn`, `lstm`, `gru`
 
 As plain products a sequence of T steps is some ten operations a step, forward and again backward: hundreds of launches
 on a GPU. Here it is one op each way (`kernels.recurrent` on a GPU), and the gradient of W_hh one batched product over
 all steps. Elsewhere the op is a loop over time for all runs at once, which is the kernel's specification.
 
-All tensors have a leading run axis: drive [n, T, B, G H], weight [n, G H, H], bias [n, G H] (of the GRU; else [n, 0]),
-state and memory [n, B, H] (memory of the LSTM; else [n, 0]), lengths [n, B]. In the backward direction steps go from
-T - 1 down, and the first state stands at place T. The environment variable TIEBREAK_RECURRENT_KERNEL=1 switches it on.
+All tensors have a leading run axis: drive [n, T, B, G H], weight [n, G H, H], bias [n, G H] (b_ih + b_hh; of the GRU
+b_hh, and drive has b_ih), state and memory [n, B, H] (memory of the LSTM; else [n, 0]), lengths [n, B]. In the backward
+direction steps go from T - 1 down, and the first state stands at place T.
+
+Layers take the op on a GPU in float32 up to WIDEST units, and the loop over time otherwise: with 512 units one program
+has to read too many weights at every step (H200, 10 runs of 35 steps: 26 ms, as products 2.5 ms). To measure,
+TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere, 0 nowhere, and 2 is `recurrent_walk` everywhere.
 """
 
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-KINDS = ("tanh", "relu", "sigmoid", "lstm", "gru")  # their numbers are those of the kernel
-TANH, RELU, SIGMOID, LSTM, GRU = range(5)
-ENABLED = os.environ.get("TIEBREAK_RECURRENT_KERNEL") == "1"
+from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM, gradient_step, step
+from tiebreak.layers.recurrent_walk import walk
+
+WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.119 ms a step and run with the op, 0.127 without
+ROOMY = (9, 10)  # GPUs by capability with the 227 KB of shared memory that the kernel's tiles need: Hopper, Blackwell
+PRODUCTS = False  # whether wider layers are a `walk`: not measured yet
+Form = Literal["kernel", "products", "steps"]
+FORMS: dict[str, Form] = {"0": "steps", "1": "kernel", "2": "products"}
+FORCED = FORMS.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
+
+
+def form_of(weight: Tensor) -> Form:
+    """How layers with these recurrent weights [G H, H] go through time."""
+    if FORCED is not None:
+        return FORCED
+    if not weight.is_cuda or weight.dtype != torch.float32:
+        return "steps"
+    if weight.shape[-1] <= WIDEST and torch.cuda.get_device_capability(weight.device)[0] in ROOMY:
+        return "kernel"
+    return "products" if PRODUCTS and not torch.is_autocast_enabled("cuda") else "steps"
 
 
 @torch.library.custom_op("tiebreak::recur", mutates_args=())
@@ -39,22 +60,10 @@ def recur(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tu
     for t in reversed(range(time)) if reverse else range(time):
         before, after = (t + 1, t) if reverse else (t, t + 1)
         real = (t < lengths).unsqueeze(-1)
-        old, own = states[:, before], states[:, before] @ weight.mT
+        old, memory = states[:, before], memories[:, before] if kind == LSTM else memories
+        new, changed, parts = step(kind, drive[:, t], old @ weight.mT + bias.unsqueeze(1), old, memory)
         if kind == LSTM:
-            enter, keep, fresh, show = (drive[:, t] + own).chunk(4, dim=-1)
-            parts = [enter.sigmoid(), keep.sigmoid(), fresh.tanh(), show.sigmoid()]
-            changed = parts[1] * memories[:, before] + parts[0] * parts[2]
-            memories[:, after] = torch.where(real, changed, memories[:, before])
-            new = parts[3] * changed.tanh()
-        elif kind == GRU:
-            reset, update, fresh = drive[:, t].chunk(3, dim=-1)
-            own_reset, own_update, own_fresh = (own + bias.unsqueeze(1)).chunk(3, dim=-1)
-            parts = [(reset + own_reset).sigmoid(), (update + own_update).sigmoid()]
-            parts += [(fresh + parts[0] * own_fresh).tanh(), own_fresh]
-            new = parts[2] + parts[1] * (old - parts[2])
-        else:
-            new = (torch.tanh, torch.relu, torch.sigmoid)[kind](drive[:, t] + own)
-            parts = [new]
+            memories[:, after] = torch.where(real, changed, memory)
         gates[:, t] = torch.cat(parts, dim=-1)
         states[:, after] = torch.where(real, new, old)
     return states, memories, gates
@@ -66,38 +75,27 @@ def recur_gradient(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The gradients of drive, of the gates' recurrent part [n, T, B, G H], of the first state and the first memory.
 
-    `dstates` is that of all states, `dlast` that of the last memory.
+    `dstates` is that of all states, `dlast` that of the last memory. Of drive [n, 0] where it is that of the gates.
     """
     weight, lengths, states, memories, gates, dstates, dlast = tensors
     time = gates.shape[1]
     dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
-    ddrive = torch.empty_like(dhidden)
+    ddrive = torch.empty_like(dhidden) if kind == GRU else states.new_empty(len(states), 0)
     dstate, dmemory = torch.zeros_like(states[:, 0]), dlast.clone()
     for t in range(time) if reverse else reversed(range(time)):
         before, after = (t + 1, t) if reverse else (t, t + 1)
         real = (t < lengths).unsqueeze(-1)
         above = dstate + dstates[:, after]
+        around = (memories[:, before], memories[:, after]) if kind == LSTM else (memories, memories)
+        found = gradient_step(kind, above, gates[:, t], (states[:, before], *around), dmemory)
         if kind == LSTM:
-            enter, keep, fresh, show = gates[:, t].chunk(4, dim=-1)
-            bent = memories[:, after].tanh()
-            inner = dmemory + above * show * (1 - bent.square())
-            parts = [inner * fresh * enter * (1 - enter), inner * memories[:, before] * keep * (1 - keep)]
-            parts += [inner * enter * (1 - fresh.square()), above * bent * show * (1 - show)]
-            dmemory, past = torch.where(real, inner * keep, dmemory), torch.zeros_like(above)
+            dmemory = torch.where(real, found.memory, dmemory)
         elif kind == GRU:
-            reset, update, fresh, own = gates[:, t].chunk(4, dim=-1)
-            inner = above * (1 - update) * (1 - fresh.square())
-            parts = [inner * own * reset * (1 - reset), above * (states[:, before] - fresh) * update * (1 - update)]
-            ddrive[:, t] = torch.where(real, torch.cat([*parts, inner], dim=-1), 0.0)
-            parts, past = [*parts, inner * reset], above * update
-        else:
-            new = gates[:, t]
-            slope = (1 - new.square(), (new > 0).to(new), new * (1 - new))[kind]
-            parts, past = [above * slope], torch.zeros_like(above)
-        dhidden[:, t] = torch.where(real, torch.cat(parts, dim=-1), 0.0)
-        dstate = torch.where(real, past, above) + dhidden[:, t] @ weight
+            ddrive[:, t] = torch.where(real, found.drive, 0.0)
+        dhidden[:, t] = torch.where(real, found.hidden, 0.0)
+        dstate = torch.where(real, found.past, above) + dhidden[:, t] @ weight
     dstate = dstate + dstates[:, time if reverse else 0]
-    return ddrive if kind == GRU else dhidden.clone(), dhidden, dstate, dmemory
+    return ddrive, dhidden, dstate, dmemory
 
 
 @recur.register_fake
@@ -112,7 +110,8 @@ def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[
 def _(tensors: list[Tensor], kind: int, reverse: bool, precision: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     weight, _, states, _, gates, _, dlast = tensors
     dhidden = states.new_empty(*gates.shape[:3], weight.shape[1])
-    return dhidden, torch.empty_like(dhidden), torch.empty_like(states[:, 0]), torch.empty_like(dlast)
+    ddrive = torch.empty_like(dhidden) if kind == GRU else states.new_empty(len(states), 0)
+    return ddrive, dhidden, torch.empty_like(states[:, 0]), torch.empty_like(dlast)
 
 
 @recur.register_kernel("cuda")
@@ -158,8 +157,8 @@ class _Recur(torch.autograd.Function):
         )
         before = states[1:] if reverse else states[:-1]
         dweight = dhidden.flatten(0, 1).mT @ before.flatten(0, 1)
-        dbias = dhidden.sum(dim=(0, 1)) if kind == GRU else weight.new_zeros(0)
-        return ddrive, dweight, dbias, dstate, dmemory, None, None, None, None
+        dbias = dhidden.sum(dim=(0, 1))
+        return ddrive if kind == GRU else dhidden, dweight, dbias, dstate, dmemory, None, None, None, None
 
     @staticmethod
     def vmap(info: Any, axes: Any, *inputs: Any) -> Any:
@@ -192,18 +191,20 @@ class _RecurGradient(torch.autograd.Function):
 
 def scan(
     drive: Tensor, weight: Tensor, bias: Tensor | None, parts: tuple[Tensor, ...], lengths: Tensor | None,
-    *, kind: str, reverse: bool,
+    *, kind: str, reverse: bool, form: Form,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
     """One layer in one direction of one run: drive [T, B, G H] to the states [T, B, H] after each step and the last."""
     number = KINDS.index(kind)
     if lengths is None:
         lengths = torch.full((drive.shape[1],), len(drive), device=drive.device)
-    bias = bias if bias is not None else weight.new_zeros(len(weight) if number == GRU else 0)
+    bias = bias if bias is not None else weight.new_zeros(len(weight))
     memory = parts[1] if number == LSTM else weight.new_zeros(0)
-    states, _, _, last = _Recur.apply(  # type: ignore[no-untyped-call]
-        drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths,
-        number, reverse, _precision(weight),
-    )  # fmt: skip
+    given = drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths
+    if form == "products":
+        steps, last = walk(*given, number, reverse)
+        end = steps[0] if reverse else steps[-1]
+        return steps, (end, last) if number == LSTM else (end,)
+    states, _, _, last = _Recur.apply(*given, number, reverse, _precision(weight))  # type: ignore[no-untyped-call]
     steps = states[:-1] if reverse else states[1:]
     end = states[0] if reverse else states[-1]
     return steps, (end, last) if number == LSTM else (end,)

@@ -99,6 +99,10 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
     def cell_kind(self) -> str:
         """Its name in `recurrent_scan`."""
 
+    def form(self, name: str = "l0") -> recurrent_scan.Form:
+        """How the plain form of a layer of the stack goes through time."""
+        return "steps" if self.proj_size else recurrent_scan.form_of(getattr(self, f"weight_hh_{name}"))
+
     def between_layers(self, x: Tensor) -> Tensor:
         """What a layer of the stack gets of the outputs [T, B, H * directions] of the one below."""
         return x
@@ -118,12 +122,15 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
         own_bias = getattr(self, f"bias_hh_{name}") if self.bias else None
         if bias is not None and own_bias is not None and self.folds_bias:
             bias, own_bias = bias + own_bias, None
-        drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
         weight = getattr(self, f"weight_hh_{name}")
-        if recurrent_scan.ENABLED and not self.proj_size:
+        form = self.form(name) if len(x) > 1 else "steps"
+        if form != "steps" and self.folds_bias:  # it is added there
+            bias, own_bias = None, bias
+        drive = F.linear(x, getattr(self, f"weight_ih_{name}"), bias)
+        if form != "steps":
             reverse = name.endswith("_reverse")
             found, last = recurrent_scan.scan(
-                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse
+                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse, form=form
             )
             return found if real is None else torch.where(real, found, 0.0), last
         drives = drive.unbind(0)

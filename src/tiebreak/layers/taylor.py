@@ -28,7 +28,7 @@ from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
 from tiebreak.layers.taylor_rounding import FAR, LIMIT, bound, least
-from tiebreak.layers.taylor_triton import AUTO, attend_triton, refusal, taylor_decode
+from tiebreak.layers.taylor_triton import attend_triton, chosen, refusal, taylor_decode
 from tiebreak.system import total_memory
 
 FORMS = ("auto", "naive", "parallel", "chunked", "recurrent", "triton")
@@ -92,7 +92,7 @@ def attend(
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
     _check_form(form, causal)
-    if form == "triton" or (form == "auto" and AUTO and q.is_cuda and refusal(q, v, terms) is None):
+    if form == "triton" or (form == "auto" and chosen(q, k, v, terms)):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
     size, lead = feature_size(q.shape[-1], terms), q.shape[:-2]

@@ -12,24 +12,28 @@ stays finite, as the normaliser never falls below half the number of keys.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from functools import lru_cache
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.taylor_forms import tables
 
-AUTO = False  # whether `form="auto"` takes this form on a GPU: set it when benchmarks/taylor_gpu.py says that it pays
+AUTO_LENGTH: int | None = None  # keys from which `form="auto"` takes this form on a GPU; None: never, until measured
 WIDEST, WIDEST_VALUES = 64, 128
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
+INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
 
 
 def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
     """Why the kernels cannot compute this, if they cannot."""
-    if find_spec("triton") is None:
+    if not INSTALLED:
         return "triton is not installed"
     if q.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"the tensors are on {q.device.type}, not on a CUDA device"
@@ -38,6 +42,12 @@ def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
     if q.shape[-1] > WIDEST or v.shape[-1] > WIDEST_VALUES:
         return f"its kernels take D up to {WIDEST} and values up to {WIDEST_VALUES}, not {q.shape[-1]}, {v.shape[-1]}"
     return None if q.dtype in TYPES else f"its kernels do not compute in {q.dtype}"
+
+
+def chosen(q: Tensor, k: Tensor, v: Tensor, terms: int) -> bool:
+    """Whether `form="auto"` takes this form."""
+    long = AUTO_LENGTH is not None and k.shape[-2] >= AUTO_LENGTH
+    return long and q.is_cuda and refusal(q, v, terms) is None
 
 
 def attend_triton(
@@ -54,6 +64,8 @@ def attend_triton(
     # A registered gradient does not go through functorch, and torch.compile does not trace a rule for vmap.
     if torch._C._are_functorch_transforms_active():
         out = _Attend.apply(*rows, may, how)[0]  # type: ignore[no-untyped-call]
+    elif _eager(q):
+        out = _Direct.apply(*rows, may, how)  # type: ignore[no-untyped-call]
     else:
         out = taylor_attend(*rows, may, how)[0]
     return out.view(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
@@ -65,6 +77,10 @@ def taylor_attend(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: list
 
     `how` is the number of terms, whether it is causal, and the scale.
     """
+    return _forward(q, k, v, may, how)
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: Sequence[float]) -> tuple[Tensor, Tensor]:
     from tiebreak.layers.kernels.taylor_forward import forward
 
     return forward(_plan(q, v, how), _in_rows(q), _in_rows(k), _in_rows(v), may)
@@ -75,6 +91,12 @@ def taylor_gradients(
     q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, out: Tensor, inverse: Tensor, above: Tensor, how: list[float]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v; `above` is that of the result."""
+    return _gradients(q, k, v, may, out, inverse, above, how)
+
+
+def _gradients(
+    q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, out: Tensor, inverse: Tensor, above: Tensor, how: list[float]
+) -> tuple[Tensor, Tensor, Tensor]:
     from tiebreak.layers.kernels.taylor_backward import backward
 
     q, k, v, above = (_in_rows(each) for each in (q, k, v, above))
@@ -105,10 +127,22 @@ def _(state: Tensor, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, scale:
     return v.new_empty(v.shape)
 
 
-def _plan(q: Tensor, v: Tensor, how: list[float]) -> Any:
+def _plan(q: Tensor, v: Tensor, how: Sequence[float]) -> Any:
+    return _plan_of(q.shape[0], q.shape[1], q.shape[3], v.shape[3], int(how[0]), bool(how[1]), how[2], q.dtype)
+
+
+@lru_cache(maxsize=256)
+def _plan_of(*given: Any) -> Any:
     from tiebreak.layers.kernels.taylor_plan import Plan
 
-    return Plan(q.shape[0], q.shape[1], q.shape[3], v.shape[3], int(how[0]), bool(how[1]), how[2], q.dtype)
+    return Plan(*given)
+
+
+def _eager(q: Tensor) -> bool:
+    """Whether nothing watches the call, so that it can do without an op, which takes 100 microseconds by itself."""
+    if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack() > 0:
+        return False
+    return type(q) in (Tensor, torch.nn.Parameter)
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -138,6 +172,23 @@ def _backward(ctx: Any, above: Tensor, _: Tensor) -> Any:
 
 
 taylor_attend.register_autograd(_backward, setup_context=_keep)
+
+
+class _Direct(torch.autograd.Function):
+    """`taylor_attend` without the op."""
+
+    @staticmethod
+    def forward(ctx: Any, *given: Any) -> Tensor:
+        q, k, v, may, ctx.how = given
+        found = _forward(q, k, v, may, ctx.how)
+        ctx.save_for_backward(q, k, v, may, *found)
+        return found[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, above: Tensor) -> Any:
+        q, k, v, may, out, inverse = ctx.saved_tensors
+        return *_gradients(q, k, v, may, out, inverse, above, ctx.how), None, None
 
 
 class _Attend(torch.autograd.Function):

@@ -18,7 +18,11 @@ def finite(case: Case, given: list[Tensor], may: Tensor | None, segment: int | N
     plan = case.plan(segment, rows)
     result = forward(plan, q, k, v, may)
     found = [result[0], *backward(plan, q, k, v, may, result, above)]
-    assert all(bool(each.isfinite().all()) for each in found)
+    assert found[0].isfinite().all()
+    # A gradient that float16 cannot hold is infinite, as gradients are whose scale must come down; it is never NaN.
+    assert not any(
+        bool(each.isnan().any() if case.dtype == torch.float16 else ~each.isfinite().all()) for each in found
+    )
     return found
 
 

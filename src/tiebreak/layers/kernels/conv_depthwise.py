@@ -71,6 +71,20 @@ def _gather(
 
 
 @triton.jit
+def _tap(
+    x, above, tap, at, i, j, here, real, c,
+    x_c: tl.constexpr, x_h: tl.constexpr, x_w: tl.constexpr, H: tl.constexpr, W: tl.constexpr,
+    Q: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
+):  # fmt: skip
+    """What these places add to the sums of a tap."""
+    down, right = tap // Q * DV, tap % Q * DH
+    inside = here & (i + down >= 0) & (i + down < H) & (j + right >= 0) & (j + right < W)
+    where = at + (down * x_h + right * x_w)
+    value = tl.load(x + where[:, None] + (c * x_c)[None, :], mask=inside[:, None] & real[None, :], other=0.0)
+    return value.to(tl.float32) * above
+
+
+@triton.jit
 def _weight_gradient(
     dy, x, dw,
     y_run: tl.constexpr, y_b: tl.constexpr, y_n: tl.constexpr, y_h: tl.constexpr, y_w: tl.constexpr,
@@ -82,27 +96,35 @@ def _weight_gradient(
 ):  # fmt: skip
     places: tl.constexpr = HO * WO
     taps: tl.constexpr = P * Q
-    tiles = tl.cdiv(N, BN) * taps  # the taps of a tile of channels come one after the other: they read the same rows
+    sets: tl.constexpr = (taps + 2) // 3
+    tiles = tl.cdiv(N, BN) * sets  # the taps of a tile of channels come one after the other: they read the same rows
     tile, batch = tl.program_id(0) % tiles, tl.program_id(0) // tiles
     part, run = batch % PARTS, (batch // PARTS).to(tl.int64)
-    tap, n = tile % taps, tile // taps * BN + tl.arange(0, BN)
+    tap, n = tile % sets * 3, tile // sets * BN + tl.arange(0, BN)
+    # Past the last tap, it once more: the same numbers in the same place.
+    second, third = tl.minimum(tap + 1, taps - 1), tl.minimum(tap + 2, taps - 1)
     dy += run * y_run
     x += run * x_run
-    total = tl.zeros((BM, BN), tl.float32)
+    real, c = n < N, n // MULTIPLE
+    one = tl.zeros((BM, BN), tl.float32)
+    two = tl.zeros((BM, BN), tl.float32)
+    three = tl.zeros((BM, BN), tl.float32)
     for start in range(part * CHUNK, tl.minimum(part * CHUNK + CHUNK, ROWS * places), BM):
         m = start + tl.arange(0, BM)
         here = (m < ROWS * places) & (m < part * CHUNK + CHUNK)
         row, place = m // places, m % places
         i, j = place // WO, place % WO
-        h, w = i * SV - ZV + tap // Q * DV, j * SH - ZH + tap % Q * DH
-        inside = here & (h >= 0) & (h < H) & (w >= 0) & (w < W)
-        both = inside[:, None] & (n < N)[None, :]
-        value = tl.load(
-            x + (row * x_b + h * x_h + w * x_w)[:, None] + (n // MULTIPLE * x_c)[None, :], mask=both, other=0.0
-        )
-        above = tl.load(dy + (row * y_b + i * y_h + j * y_w)[:, None] + (n * y_n)[None, :], mask=both, other=0.0)
-        total += value.to(tl.float32) * above.to(tl.float32)
-    tl.store(dw + ((run * PARTS + part) * N + n) * taps + tap, tl.sum(total, axis=0), mask=n < N)
+        found = dy + (row * y_b + i * y_h + j * y_w)[:, None] + (n * y_n)[None, :]
+        above = tl.load(found, mask=here[:, None] & real[None, :], other=0.0).to(tl.float32)
+        i, j = i * SV - ZV, j * SH - ZH
+        at = row * x_b + i * x_h + j * x_w
+        one += _tap(x, above, tap, at, i, j, here, real, c, x_c, x_h, x_w, H, W, Q, DV, DH)
+        two += _tap(x, above, second, at, i, j, here, real, c, x_c, x_h, x_w, H, W, Q, DV, DH)
+        three += _tap(x, above, third, at, i, j, here, real, c, x_c, x_h, x_w, H, W, Q, DV, DH)
+    out = dw + (run * PARTS + part) * (taps * N) + n
+    tl.store(out + tap * N, tl.sum(one, axis=0), mask=real)
+    tl.store(out + second * N, tl.sum(two, axis=0), mask=real)
+    tl.store(out + third * N, tl.sum(three, axis=0), mask=real)
 
 
 def _tile(places: int, channels: int) -> tuple[int, int]:
@@ -141,17 +163,17 @@ def _launch(x: Tensor, weight: Tensor, bias: Tensor | None, y: Tensor, steps: Se
 
 
 def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geometry) -> Tensor:
-    """dw [n, parts, O, 1, P, Q] in float32: the parts are still to be summed."""
+    """dw [n, parts, O, 1, P, Q] in float32, with the taps first in memory: the parts are still to be summed."""
     runs, rows, channels = dy.shape[:3]
     places = rows * dy.shape[-2] * dy.shape[-1]
     parts = parts_of(places)
-    dw = torch.empty(runs, parts, channels, 1, *kernel, dtype=torch.float32, device=dy.device)
+    dw = torch.empty(runs, parts, *kernel, channels, 1, dtype=torch.float32, device=dy.device)
     m, n = _tile(places, channels)
     shape = (rows, *x.shape[-2:], channels, *kernel, *dy.shape[-2:])
     flat = [side for each in geometry for side in each]
-    taps = kernel[0] * kernel[1]
-    _weight_gradient[(runs * parts * triton.cdiv(channels, n) * taps,)](
+    sets = triton.cdiv(kernel[0] * kernel[1], 3)
+    _weight_gradient[(runs * parts * triton.cdiv(channels, n) * sets,)](
         dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, channels // x.shape[2], -(-places // parts), parts, m, n,
         num_warps=4,
     )  # fmt: skip
-    return dw
+    return dw.permute(0, 1, 4, 5, 2, 3)

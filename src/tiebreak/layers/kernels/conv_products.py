@@ -7,8 +7,9 @@
 m runs over the places of all images of a run's batch. The first two are one kernel: the place that a tap reads is
 (i MUL + OFF + p STEP) / DIV, where that is whole and inside. Nothing is unfolded in memory. With channels last, what a
 block reads lies together. The third is split over the places into parts, which the caller sums: no atomics, so that a
-run repeats bit for bit. Groups are in the grid; depthwise layers have kernels of plain multiply-adds
-(`conv_depthwise`). Blocks follow from one run's shapes: a run's numbers do not depend on how many others there are.
+run repeats bit for bit. From 16 channels on the kernels are those of `conv_taps`. Groups are in the grid; depthwise
+layers have kernels of plain multiply-adds (`conv_depthwise`). Blocks follow from one run's shapes: a run's numbers do
+not depend on how many others there are.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tiebreak.layers.kernels.conv_taps import gather_taps, weight_taps
 from tiebreak.layers.kernels.product import input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
@@ -41,19 +43,16 @@ class Blocks:
     stages: int = 3
 
 
-# By operation, columns and inner size of one group's product, and type: to be filled from benchmarks/kernels_gpu.py.
-TUNED: dict[tuple[str, int, int, torch.dtype], Blocks] = {}
 WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
-PLACES = 4096  # of one part of a weight gradient's sum
+PLACES = 2048  # of one part of a weight gradient's sum
+DEEP = 16  # channels from which on a step of the sum has one tap
 
 
 def blocks_of(kind: str, rows: int, columns: int, inner: int, dtype: torch.dtype) -> Blocks:
-    """The tile for a product of this size: from the table, else a rule that has not been measured yet."""
-    if (kind, columns, inner, dtype) in TUNED:
-        return TUNED[kind, columns, inner, dtype]
+    """The tile for a product of this size; `inner` is the size of one step of the sum where it has taps."""
     wide = 64 if dtype == torch.bfloat16 else 32
-    if kind == "weight":  # few rows and columns, a long sum
-        return Blocks(side(rows, 64), side(columns, 64), wide)
+    if kind == "weight":  # few rows and columns, a long sum; below 64 rows, since Hopper's products read no transpose
+        return Blocks(side(rows, 32), side(columns, 32), wide, 2)
     return Blocks(side(rows, 128), side(columns, 64), side(inner, wide))
 
 
@@ -162,8 +161,9 @@ def _weight_gradient(
         if WIDEN:
             above, value = above.to(tl.float32), value.to(tl.float32)
         total = tl.dot(above, value, total, input_precision=PRECISION)
-    where = dw + ((run * PARTS + part) * GROUPS * N + group * N + o)[:, None] * columns
-    where += (c * (P * Q) + tap)[None, :]
+    # dw [run, part, tap, output, input]
+    where = dw + (run * PARTS + part) * (GROUPS * N * columns) + ((group * N + o) * C)[:, None]
+    where += (tap * (GROUPS * N * C) + c)[None, :]
     tl.store(where, total, mask=(o < N)[:, None] & (k < columns)[None, :])
 
 
@@ -188,15 +188,10 @@ def forward(
     y = channels_last(runs, rows, weight.shape[1], sizes, x)
     run, out, inner, down, right = weight.stride()
     steps = (*stride, *(-side for side in padding), *dilation, 1, 1)
-    _launch(
-        "forward",
-        (x, weight, bias, y),
-        (run, columns * out, out, inner, down, right),
-        (inputs, columns),
-        groups,
-        steps,
-        blocks,
-    )
+    tensors, strides = (x, weight, bias, y), (run, columns * out, out, inner, down, right)
+    if inputs >= DEEP:
+        steps = (*steps, 0, 0)
+    _launch("forward", tensors, strides, (inputs, columns), groups, steps, blocks)
     return y
 
 
@@ -214,16 +209,13 @@ def input_gradient(
     outputs, columns = weight.shape[1] // groups, weight.shape[2]
     dx = channels_last(runs, rows, columns * groups, size, dy)
     run, out, inner, down, right = weight.stride()
-    steps = (1, 1, *padding, *(-side for side in dilation), *stride)
-    _launch(
-        "input",
-        (dy, weight, None, dx),
-        (run, outputs * out, inner, out, down, right),
-        (outputs, columns),
-        groups,
-        steps,
-        blocks,
-    )
+    tensors, strides = (dy, weight, None, dx), (run, outputs * out, inner, out, down, right)
+    one = all(step == 1 or gap == 1 for step, gap in zip(stride, dilation, strict=True))
+    if outputs >= DEEP and one:  # places of the same remainder have taps in common
+        steps = (1, 1, 0, 0, *(-side for side in dilation), *stride, *padding)
+    else:
+        steps = (1, 1, *padding, *(-side for side in dilation), *stride)
+    _launch("input", tensors, strides, (outputs, columns), groups, steps, blocks)
     return dx
 
 
@@ -236,17 +228,23 @@ def _launch(
     steps: Sequence[int],
     blocks: Blocks | None,
 ) -> None:
-    """`_gather` from the channels of one group to those of another; the strides are those of the weight."""
+    """A gathering kernel, from the channels of one group to those of another; the strides are those of the weight.
+
+    Ten steps are those of `gather_taps`, eight those of `_gather`.
+    """
     x, weight, bias, y = tensors
     runs, rows = x.shape[:2]
     inputs, columns = channels
     kernel, sizes = weight.shape[-2:], y.shape[-2:]
-    places = rows * sizes[0] * sizes[1]
-    tile = blocks or blocks_of(kind, places, columns, inputs * kernel[0] * kernel[1], x.dtype)
+    tapped = len(steps) == 10
+    apart = (steps[6], steps[7]) if tapped else (1, 1)
+    places = rows * triton.cdiv(sizes[0], apart[0]) * triton.cdiv(sizes[1], apart[1])
+    inner = inputs if tapped else inputs * kernel[0] * kernel[1]
+    tile = blocks or blocks_of(kind, places, columns, inner, x.dtype)
     bias = bias.contiguous() if bias is not None else None
     shape = (rows, inputs, *x.shape[-2:], columns, *kernel, *sizes, groups)
-    grid = (runs * groups * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)
-    _gather[grid](
+    grid = (runs * groups * apart[0] * apart[1] * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)
+    (gather_taps if tapped else _gather)[grid](
         x, weight, y if bias is None else bias, y, *x.stride(), *strides, *y.stride(), *shape, *steps,
         bias is not None, input_precision(), WIDENED, tile.m, tile.n, tile.k,
         num_warps=tile.warps, num_stages=tile.stages,
@@ -261,19 +259,21 @@ def parts_of(places: int) -> int:
 def weight_gradient(
     dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geometry, groups: int, blocks: Blocks | None = None
 ) -> Tensor:
-    """dw [n, parts, O, C / groups, P, Q] in float32: the parts are still to be summed."""
+    """dw [n, parts, O, C / groups, P, Q] in float32, taps first in memory: the parts are still to be summed."""
     runs, rows, outputs = dy.shape[:3]
     inputs, rows_of_group = x.shape[2] // groups, outputs // groups
-    places = rows * dy.shape[-2] * dy.shape[-1]
-    parts, columns = parts_of(places), inputs * kernel[0] * kernel[1]
-    dw = torch.empty(runs, parts, outputs, inputs, *kernel, dtype=torch.float32, device=dy.device)
+    places, taps = rows * dy.shape[-2] * dy.shape[-1], kernel[0] * kernel[1]
+    parts, tapped = parts_of(places), inputs >= DEEP
+    columns = inputs if tapped else inputs * taps
+    dw = torch.empty(runs, parts, *kernel, outputs, inputs, dtype=torch.float32, device=dy.device)
     tile = blocks or blocks_of("weight", rows_of_group, columns, places, dy.dtype)
     chunk = -(-places // parts)
     shape = (rows, inputs, *x.shape[-2:], rows_of_group, *kernel, *dy.shape[-2:], groups)
-    grid = (runs * groups * parts * triton.cdiv(rows_of_group, tile.m) * triton.cdiv(columns, tile.n),)
+    sets = 1 if not tapped or taps == 1 else triton.cdiv(taps, 3)
+    grid = (runs * groups * parts * sets * triton.cdiv(rows_of_group, tile.m) * triton.cdiv(columns, tile.n),)
     flat = [side for each in geometry for side in each]
-    _weight_gradient[grid](
+    (weight_taps if tapped else _weight_gradient)[grid](
         dy, x, dw, *dy.stride(), *x.stride(), *shape, *flat, chunk, parts, input_precision(), WIDENED,
         tile.m, tile.n, tile.k, num_warps=tile.warps, num_stages=tile.stages,
     )  # fmt: skip
-    return dw
+    return dw.permute(0, 1, 4, 5, 2, 3)

@@ -64,18 +64,20 @@ def _product(
     tl.store(where, total, mask=inside)
 
 
+def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[int, int, int, int, int]:
+    """Sides of a block in M, N and K, warps and stages: by shape alone; measured on an H200 for small networks."""
+    thin, large = inner <= 16 or descends, rows >= TALL and rows * columns * inner >= LARGE
+    m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
+    warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
+    if THIN and rows <= 16 and not thin:
+        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
+    return m, n, _side(inner, 32), warps, 3 if large or descends else 4
+
+
 def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
-    """Blocks follow from M, N and K alone; measured on an H200 for the shapes of small networks."""
     runs, rows, inner = a.shape
     columns = b.shape[2]
-    thin, large = inner <= 16 or rate is not None, rows >= TALL and rows * columns * inner >= LARGE
-    m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
-    k = _side(inner, 32)
-    warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
-    stages = 3 if large or rate is not None else 4
-    if THIN and rows <= 16 and not thin:
-        n, k = _side(columns, THIN[0]), _side(inner, THIN[1])
-        warps, stages = THIN[2:]
+    m, n, k, warps, stages = blocks_of(rows, columns, inner, descends=rate is not None)
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
         rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages, **OVERLAP,

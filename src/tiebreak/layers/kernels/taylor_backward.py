@@ -31,6 +31,7 @@ from tiebreak.layers.kernels.taylor_features import (
     tile,
     times,
 )
+from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
@@ -39,9 +40,9 @@ from tiebreak.layers.kernels.taylor_states import states
 
 @triton.jit
 def _pull_back(
-    x, y, c, first, second, one_first, one_second, weight, states, norms, start, dx, dy,
+    x, y, c, first, second, one_first, one_second, states, norms, start, dx, dy,
     W: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, LOW: tl.constexpr,
-    WEIGHTED: tl.constexpr, VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+    VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Add to dx what a block of W features passes on of U = [y, c] . [S, z], and to dy (if VALUES) phi(x) . S."""
     f, column = start + tl.arange(0, W), tl.arange(0, VP)
@@ -55,8 +56,6 @@ def _pull_back(
     if VALUES:
         dy = plus_times(narrow(left * right, TYPE, PRECISION), state, dy, PRECISION)
     above = times(y, tl.trans(state), PRECISION) + c[:, None] * tl.load(norms + f)[None, :]
-    if WEIGHTED:
-        above *= weight[None, :]
     dx = plus_times(narrow(above * right, TYPE, PRECISION), tl.trans(pick_first), dx, PRECISION)
     return plus_times(narrow(above * left, TYPE, PRECISION), tl.trans(pick_second), dx, PRECISION), dy
 
@@ -146,13 +145,13 @@ def _queries(
             for start in range(0, F - WL, W):
                 first, second, weight = quadratic(start, scale, W, DF)
                 gradient, nothing = _pull_back(
-                    x, above, -c, first, second, weight, weight, weight, states, norms, start, gradient, nothing,
-                    W, V, DP, VP, False, True, False, TYPE, PRECISION,
+                    x, above, -c, first, second, weight, weight, states, norms, start, gradient, nothing,
+                    W, V, DP, VP, False, False, TYPE, PRECISION,
                 )  # fmt: skip
         first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
         gradient, nothing = _pull_back(
-            x, above, -c, first, second, one_first, one_second, weight, states, norms, F - WL, gradient, nothing,
-            WL, V, DP, VP, True, True, False, TYPE, PRECISION,
+            x, above, -c, first, second, one_first, one_second, states, norms, F - WL, gradient, nothing,
+            WL, V, DP, VP, True, False, TYPE, PRECISION,
         )  # fmt: skip
     gradient *= one[:, None]
     put(dq + head * length * D, narrow(gradient, TYPE, PRECISION), row, D, length, M, D, DP)
@@ -202,13 +201,13 @@ def _keys(
             for start in range(0, F - WL, W):
                 first, second, weight = quadratic(start, scale, W, DF)
                 dy, dvalues = _pull_back(
-                    y, values, one, first, second, weight, weight, weight, states, norms, start, dy, dvalues,
-                    W, V, DP, VP, False, False, True, TYPE, PRECISION,
+                    y, values, one, first, second, weight, weight, states, norms, start, dy, dvalues,
+                    W, V, DP, VP, False, True, TYPE, PRECISION,
                 )  # fmt: skip
         first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
         dy, dvalues = _pull_back(
-            y, values, one, first, second, one_first, one_second, weight, states, norms, F - WL, dy, dvalues,
-            WL, V, DP, VP, True, False, True, TYPE, PRECISION,
+            y, values, one, first, second, one_first, one_second, states, norms, F - WL, dy, dvalues,
+            WL, V, DP, VP, True, True, TYPE, PRECISION,
         )  # fmt: skip
     if MASKED:
         here = allowed(may + b * may_b + h * may_h, row, may_l, length, M)[:, None]
@@ -236,10 +235,9 @@ def backward(
         if name == "keys" and (slots := plan.slots(queries)):
             del kept  # before the next ones are made
             kept = states(plan, q, g, gradient=(inverse, delta))
-        tuned = plan.tuning[name]
-        kernel[(plan.batch * plan.heads * triton.cdiv(length, tuned.rows),)](
-            q, k, v, mask, g, *tensors, *kept, *strides, plan.heads, length, slots, plan.scale, **plan.sizes(),
-            CAUSAL=plan.causal, MASKED=may is not None, T=plan.segment, M=tuned.rows, N=min(tuned.others, tuned.rows),
-            W=min(tuned.features, plan.quadratic or 16), **tuned.options(),
+        launch(
+            kernel, (plan.batch * plan.heads * -(-length // plan.tuning[name].rows), 1),
+            (q, k, v, mask, g, *tensors, *kept), (*strides, plan.heads, length, slots, plan.scale),
+            plan.tile_constants(name, may is not None),
         )  # fmt: skip
     return dq, dk, dv

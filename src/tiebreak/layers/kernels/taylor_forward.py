@@ -1,6 +1,6 @@
 """Pass 2 of Taylor attention on a GPU: the results of a tile of queries, divided by their normalisers.
 
-    N_i = sum over keys j <= i of i's segment of  p(s q_i . k_j) [v_j, 1]  +  weight phi(q_i) . [S, z]
+    N_i = sum over keys j <= i of i's segment of  p(s q_i . k_j) [v_j, 1]  +  phi(q_i) . [S, z]
 
 Without `causal` there is no first part and S holds all keys. The normaliser n, the last entry of N, is a float32 sum
 of unrounded weights. It is at least half the number of keys seen, as three terms are; rounding cannot take it below.
@@ -26,6 +26,7 @@ from tiebreak.layers.kernels.taylor_features import (
     tile,
     times,
 )
+from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
@@ -34,7 +35,7 @@ from tiebreak.layers.kernels.taylor_states import states
 
 @triton.jit
 def _read(
-    x, first, second, one_first, one_second, weight, states, norms, start, sums, norm,
+    x, first, second, one_first, one_second, states, norms, start, sums, norm,
     W: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     LOW: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -45,7 +46,7 @@ def _read(
     if LOW:
         left += one_first[None, :]
         right += one_second[None, :]
-    features = left * right * weight[None, :]
+    features = left * right
     state = tl.load(states + f[:, None] * V + column[None, :], mask=(column < V)[None, :], other=0.0).to(TYPE)
     norm += tl.sum(features * tl.load(norms + f)[None, :], axis=1)
     return plus_times(narrow(features, TYPE, PRECISION), state, sums, PRECISION), norm
@@ -111,12 +112,12 @@ def _forward(
             for start in range(0, F - WL, W):
                 first, second, weight = quadratic(start, scale, W, DF)
                 sums, norm = _read(
-                    x, first, second, weight, weight, weight, states, norms, start, sums, norm,
+                    x, first, second, weight, weight, states, norms, start, sums, norm,
                     W, V, DP, VP, False, TYPE, PRECISION,
                 )  # fmt: skip
         first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
         sums, norm = _read(
-            x, first, second, one_first, one_second, weight, states, norms, F - WL, sums, norm,
+            x, first, second, one_first, one_second, states, norms, F - WL, sums, norm,
             WL, V, DP, VP, True, TYPE, PRECISION,
         )  # fmt: skip
         if MASKED:
@@ -135,23 +136,27 @@ def _forward(
     if TERMS == 3:
         norm = tl.maximum(norm, 0.5 * seen)
     one = 1.0 / tl.where(seen > 0, norm, 1.0)
-    result = narrow(sums * one[:, None], TYPE, PRECISION)
+    result = sums * one[:, None]
+    if out.dtype.element_ty == tl.float16:  # a mean of values: what leaves the range is rounding of long q and k
+        result = tl.minimum(tl.maximum(result, -65504.0), 65504.0)
+    result = narrow(result, TYPE, PRECISION)
     put(out + head * length * V, result, row, V, length, M, V, VP)
     tl.store(inverse + head * length + i, one, mask=i < length)
 
 
 def forward(plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> tuple[Tensor, Tensor]:
     """The result [B, H, Lq, Dv] and 1 / n [B, H, Lq] of q, k, v [B, H, L, width] and `may` [B, H, Lk]."""
-    length, keys = q.shape[2], k.shape[2]
-    out = q.new_empty(*q.shape[:3], plan.v)
-    inverse = q.new_empty(*q.shape[:3], dtype=torch.float32)
-    slots, tuned = plan.slots(keys), plan.tuning["forward"]
+    batch, heads, length, _ = q.shape
+    keys = k.shape[2]
+    out = torch.empty(batch, heads, length, plan.v, dtype=q.dtype, device=q.device)
+    inverse = torch.empty(batch, heads, length, dtype=torch.float32, device=q.device)
+    slots = plan.slots(keys)
     kept, norms = states(plan, k, v, may) if slots else (out, inverse)
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
-    _forward[(plan.batch * plan.heads * triton.cdiv(length, tuned.rows),)](
-        q, k, v, mask, out, inverse, kept, norms, *lines(q), *lines(k), *lines(v), *steps,
-        plan.heads, length, keys, slots, plan.scale, **plan.sizes(), CAUSAL=plan.causal, MASKED=may is not None,
-        T=plan.segment, M=tuned.rows, N=min(tuned.others, tuned.rows), W=min(tuned.features, plan.quadratic or 16),
-        **tuned.options(),
+    launch(
+        _forward, (batch * heads * -(-length // plan.tuning["forward"].rows), 1),
+        (q, k, v, mask, out, inverse, kept, norms),
+        (*lines(q), *lines(k), *lines(v), *steps, heads, length, keys, slots, plan.scale),
+        plan.tile_constants("forward", may is not None),
     )  # fmt: skip
     return out, inverse

@@ -43,11 +43,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
-import triton
 import triton.language as tl
 from torch import Tensor
+
+from tiebreak.layers.kernels.taylor_launch import Constants
 
 EXTRA = 0.15  # of the bytes of inputs and results, for states and normalisers
 LEAST = 128  # tokens of a segment
@@ -79,6 +81,7 @@ TUNING: dict[str, Tuning] = {  # for bfloat16
     "queries": Tuning(rows=128, features=32, warps=8, registers=128),
     "keys": Tuning(rows=128, others=32, features=32, warps=8, registers=128),
 }
+HALF_TILE = Tuning(rows=64, features=32)  # for values wider than 64
 WIDE_TUNING: dict[str, Tuning] = {  # for operands of four bytes: half the tile
     "states": Tuning(rows=32, features=64),
     "scan": Tuning(rows=256),
@@ -86,6 +89,11 @@ WIDE_TUNING: dict[str, Tuning] = {  # for operands of four bytes: half the tile
     "queries": Tuning(rows=64, others=32, features=32),
     "keys": Tuning(rows=64, others=32, features=32),
 }
+
+
+def power_of_2(least: int) -> int:
+    """The smallest one that is no less. Triton's own function takes 50 microseconds outside a kernel."""
+    return 1 << (least - 1).bit_length()
 
 
 def operand(dtype: torch.dtype) -> torch.dtype:
@@ -113,55 +121,57 @@ class Plan:
     forced_tuning: Mapping[str, Tuning] | None = None  # this and the next for tests and for tuning
     forced_segment: int | None = None
 
-    @property
+    @cached_property
     def tuning(self) -> Mapping[str, Tuning]:
         """The blocks of every kernel."""
         if self.forced_tuning is not None:
             return self.forced_tuning
         if operand(self.dtype) != torch.bfloat16:
             return WIDE_TUNING
-        if self.dp > 16 or self.vp > 64:  # larger tiles would spill
+        if self.vp > 64:  # tiles of 128 rows gave wrong gradients at D = 32 on an H200 (Triton 3.6)
+            return {**TUNING, **dict.fromkeys(("forward", "queries", "keys"), HALF_TILE)}
+        if self.dp > 16:  # larger tiles would spill
             return {name: replace(each, registers=None) for name, each in TUNING.items()}
         return TUNING
 
-    @property
+    @cached_property
     def df(self) -> int:
         """D rounded up, of which features are made: zeros add features that are zero."""
-        return max(8, int(triton.next_power_of_2(self.d)))
+        return max(8, power_of_2(self.d))
 
-    @property
+    @cached_property
     def dp(self) -> int:
         """D as a tile has it: a product needs 16."""
         return max(16, self.df)
 
-    @property
+    @cached_property
     def vp(self) -> int:
         """Dv rounded up."""
-        return max(16, int(triton.next_power_of_2(self.v)))
+        return max(16, power_of_2(self.v))
 
-    @property
+    @cached_property
     def quadratic(self) -> int:
         """How many features of the second order there are outside the low block."""
         return self.df**2 // 2 if self.terms == 3 else 0
 
-    @property
+    @cached_property
     def low(self) -> int:
         """The size of the low block, with its zeros."""
-        return int(triton.next_power_of_2(self.df // 2 + self.df + 1))
+        return power_of_2(self.df // 2 + self.df + 1)
 
-    @property
+    @cached_property
     def features(self) -> int:
         """F."""
         return self.quadratic + self.low
 
-    @property
+    @cached_property
     def precision(self) -> str:
         """How operands are multiplied."""
         if self.dtype == torch.bfloat16 and INTERPRETED:
             return "emulated"
         return "tf32x3" if self.dtype == torch.float32 else "tf32"
 
-    @property
+    @cached_property
     def segment(self) -> int:
         """T."""
         if self.forced_segment is not None:
@@ -169,8 +179,9 @@ class Plan:
         room = max(1.0, EXTRA * 2 * (self.d + self.v) * self.dtype.itemsize - 4)
         state = self.features * (self.v * operand(self.dtype).itemsize + 4)
         tiles = max(each.rows for name, each in self.tuning.items() if name not in ("states", "scan"))
-        return max(LEAST, tiles, int(triton.next_power_of_2(int(state / room) + 1)))
+        return max(LEAST, tiles, power_of_2(int(state / room) + 1))
 
+    @cached_property
     def sizes(self) -> dict[str, object]:
         """The constants that every kernel takes."""
         return {
@@ -189,3 +200,61 @@ class Plan:
     def slots(self, length: int) -> int:
         """How many states are kept: causal, the last segment's (the first one's, backward) is nobody's past."""
         return -(-length // self.segment) - (1 if self.causal else 0)
+
+    @cached_property
+    def block(self) -> int:
+        """Features of the second order that one program of the states makes."""
+        return min(self.tuning["states"].features, self.quadratic) if self.quadratic else 16
+
+    @cached_property
+    def _known(self) -> dict[tuple[str, bool], Constants]:
+        return {}
+
+    def tile_constants(self, name: str, masked: bool) -> Constants:
+        """What the kernel `name` of a tile of rows is compiled for."""
+        if (known := self._known.get((name, masked))) is None:
+            tuned = self.tuning[name]
+            own = {
+                "CAUSAL": self.causal,
+                "MASKED": masked,
+                "T": self.segment,
+                "M": tuned.rows,
+                "N": min(tuned.others, tuned.rows),
+                "W": min(tuned.features, self.quadratic or 16),
+            }
+            known = self._known[name, masked] = Constants({**self.sizes, **own}, tuned.options())
+        return known
+
+    def state_constants(self, name: str, masked: bool, gradient: bool) -> Constants:
+        """What the kernel of the states is compiled for: "quadratic" features, "low" ones or "both"."""
+        key = (f"{name} {gradient}", masked)
+        if (known := self._known.get(key)) is None:
+            tuned = self.tuning["states"]
+            own = {
+                "QUADRATIC": name != "low",
+                "LOW": name != "quadratic",
+                "GRADIENT": gradient,
+                "MASKED": masked,
+                "T": self.segment,
+                "C": min(tuned.rows, self.segment),
+                "W": self.block,
+            }
+            known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
+        return known
+
+    def scan_constants(self, gradient: bool, slots: int) -> Constants:
+        """What the scan over segments is compiled for."""
+        group = min(16, power_of_2(slots))
+        key = (f"scan {group}", gradient)
+        if (known := self._known.get(key)) is None:
+            tuned = self.tuning["scan"]
+            own = {
+                "REVERSE": gradient,
+                "TOTAL": not self.causal,
+                "G": group,
+                "E": tuned.rows,
+                "TYPE": self.sizes["TYPE"],
+                "PRECISION": self.precision,
+            }
+            known = self._known[key] = Constants(own, {"num_warps": tuned.warps})
+        return known

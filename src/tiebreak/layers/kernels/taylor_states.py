@@ -3,8 +3,9 @@
     local    S[f, v] = sum over the segment's rows j of  phi_f(x_j) y_j[v],   z[f] = sum over j of  phi_f(x_j) c_j
     scan     S of segment t becomes the sum over the segments up to t, or from t on, or all of them
 
-Forward x is k, y is v and c is 1 (0 where masked). Backward x is q, y = g / n and c = -delta / n, and phi has the
-weights: g the gradient of the result, n the normaliser, delta = g . result. S is kept in the type of the operands,
+Forward x is k, y is v and c is 1 (0 where masked). Backward x is q, y = g / n and c = -delta / n: g the
+gradient of the result, n the normaliser, delta = g . result. The weights of the features are in S and z. S is kept
+in the type of the operands,
 z, which decides the normaliser, in float32; both are summed in float32. A program makes W features of one segment,
 transposed, so that they leave one product as the left operand of the next.
 """
@@ -28,6 +29,7 @@ from tiebreak.layers.kernels.taylor_features import (
     tile,
     times,
 )
+from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 # ruff: noqa: PLR0913, PLR0917
@@ -35,7 +37,7 @@ from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 @triton.jit
 def _add(
-    left, right, one_left, one_right, weight, x, y, c, one, state, norm,
+    left, right, one_left, one_right, x, y, c, one, state, norm,
     LOW: tl.constexpr, GRADIENT: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     """Add rows x [C, D], y [C, V] (times `one` [C] in a gradient) and c [C] to W features of the state and its norm."""
@@ -46,8 +48,6 @@ def _add(
         first += one_left[:, None]
         second += one_right[:, None]
     features = first * second
-    if GRADIENT:
-        features *= weight[:, None]
     norm += tl.sum(features * c[None, :], axis=1)
     if GRADIENT:
         features *= one[None, :]
@@ -92,12 +92,10 @@ def _local(
             c = here.to(tl.float32)
             one = c
         if QUADRATIC:
-            state, norm = _add(
-                left, right, c, c, weight, rows, values, c, one, state, norm, False, GRADIENT, TYPE, PRECISION
-            )
+            state, norm = _add(left, right, c, c, rows, values, c, one, state, norm, False, GRADIENT, TYPE, PRECISION)
         if LOW:
             low_state, low_norm = _add(
-                low_left, low_right, one_left, one_right, low_weight, rows, values, c, one, low_state, low_norm,
+                low_left, low_right, one_left, one_right, rows, values, c, one, low_state, low_norm,
                 True, GRADIENT, TYPE, PRECISION,
             )  # fmt: skip
     states += (head * slots + slot) * F * V
@@ -105,10 +103,12 @@ def _local(
     column = tl.arange(0, VP)
     if QUADRATIC:
         f = start + tl.arange(0, W)
+        state, norm = state * weight[:, None], norm * weight
         tl.store(states + f[:, None] * V + column[None, :], narrow(state, TYPE, PRECISION), mask=(column < V)[None, :])
         tl.store(norms + f, norm)
     if LOW:
         f = F - WL + tl.arange(0, WL)
+        low_state, low_norm = low_state * low_weight[:, None], low_norm * low_weight
         tl.store(
             states + f[:, None] * V + column[None, :], narrow(low_state, TYPE, PRECISION), mask=(column < V)[None, :]
         )
@@ -117,13 +117,27 @@ def _local(
 
 @triton.jit
 def _scan(
-    values, slots, size,
+    states, norms, slots, size, norm_size,
     REVERSE: tl.constexpr, TOTAL: tl.constexpr, G: tl.constexpr, E: tl.constexpr,
     TYPE: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    blocks = tl.cdiv(size, E)
-    e, head = tl.program_id(0) % blocks * E + tl.arange(0, E), (tl.program_id(0) // blocks).to(tl.int64)
-    values += head * slots * size
+    blocks, norm_blocks = tl.cdiv(size, E), tl.cdiv(norm_size, E)
+    block = tl.program_id(0) % (blocks + norm_blocks)
+    head = (tl.program_id(0) // (blocks + norm_blocks)).to(tl.int64)
+    if block < blocks:
+        _scan_block(states + head * slots * size, block, slots, size, REVERSE, TOTAL, G, E, TYPE, PRECISION)
+    else:
+        norms += head * slots * norm_size
+        _scan_block(norms, block - blocks, slots, norm_size, REVERSE, TOTAL, G, E, tl.float32, "ieee")
+
+
+@triton.jit
+def _scan_block(
+    values, block, slots, size,
+    REVERSE: tl.constexpr, TOTAL: tl.constexpr, G: tl.constexpr, E: tl.constexpr,
+    TYPE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    e = block * E + tl.arange(0, E)
     carried = tl.zeros((E,), tl.float32)
     for group in range(0, slots, G):
         slot = group + tl.arange(0, G)
@@ -150,34 +164,22 @@ def states(
     """
     backward, length = gradient is not None, x.shape[2]
     slots, count = plan.slots(length), plan.batch * plan.heads
-    kept = x.new_empty(count, slots, plan.features, plan.v, dtype=operand(x.dtype))
-    norms = x.new_empty(count, slots, plan.features, dtype=torch.float32)
+    kept = torch.empty(count, slots, plan.features, plan.v, dtype=operand(x.dtype), device=x.device)
+    norms = torch.empty(count, slots, plan.features, dtype=torch.float32, device=x.device)
     inverse, delta = gradient if gradient is not None else (norms, norms)
     mask, steps = (norms, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
-    tuned = plan.tuning["states"]
-    wide = min(tuned.features, plan.quadratic) if plan.quadratic else 16
-    alone = plan.quadratic in (0, wide)  # one block: the low features go along with it
-
-    def launch(quadratic: bool, low: bool, blocks: int) -> None:
-        _local[(count * slots, blocks)](
-            x, y, inverse, delta, mask, kept, norms, *lines(x), *lines(y), *steps,
-            plan.heads, length, slots, 1 if backward and plan.causal else 0, plan.scale,
-            **plan.sizes(),
-            QUADRATIC=quadratic, LOW=low, GRADIENT=backward, MASKED=may is not None,
-            T=plan.segment, C=min(tuned.rows, plan.segment), W=wide,
-            **tuned.options(),
-        )  # fmt: skip
-
-    if plan.quadratic:
-        launch(True, alone, plan.quadratic // wide)
-    if not (plan.quadratic and alone):
-        launch(False, True, 1)
+    tensors, masked = (x, y, inverse, delta, mask, kept, norms), may is not None
+    offset = 1 if backward and plan.causal else 0
+    numbers = (*lines(x), *lines(y), *steps, plan.heads, length, slots, offset, plan.scale)
+    blocks = plan.quadratic // plan.block
+    if blocks == 1:  # the low features go along
+        launch(_local, (count * slots, 1), tensors, numbers, plan.state_constants("both", masked, backward))
+    else:
+        launch(_local, (count * slots, 1), tensors, numbers, plan.state_constants("low", masked, backward))
+    if blocks > 1:
+        launch(_local, (count * slots, blocks), tensors, numbers, plan.state_constants("quadratic", masked, backward))
     if slots > 1:
-        for each, size in ((kept, plan.features * plan.v), (norms, plan.features)):
-            block = min(plan.tuning["scan"].rows, triton.next_power_of_2(size))
-            _scan[(count * triton.cdiv(size, block),)](
-                each, slots, size, backward, not plan.causal, min(16, triton.next_power_of_2(slots)), block,
-                plan.sizes()["TYPE"] if each is kept else tl.float32, plan.precision if each is kept else "ieee",
-                num_warps=plan.tuning["scan"].warps,
-            )  # fmt: skip
+        scan, size, rows = plan.scan_constants(backward, slots), plan.features * plan.v, plan.tuning["scan"].rows
+        programs = -(-size // rows) - (-plan.features // rows)
+        launch(_scan, (count * programs, 1), (kept, norms), (slots, size, plan.features), scan)
     return kept, norms

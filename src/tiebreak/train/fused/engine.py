@@ -20,13 +20,12 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers import recurrent_scan
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.plain_convolutions import plain_convolutions
 from tiebreak.layers.product_conv import ENABLED, use_products
-from tiebreak.layers.rnn import use_plain_cells
+from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
 from tiebreak.study.base import RunPrecision
@@ -181,7 +180,8 @@ class Fused:
     def provenance(self) -> dict[str, str]:
         """The precision of products, where it is not plain float32 on a CPU."""
         mixed = self._precision == "bfloat16"
-        own = {"recurrent": "one kernel a sequence"} if recurrent_scan.ENABLED else {}
+        layers = [layer for layer in self._network.modules() if isinstance(layer, Recurrent)]
+        own = {"recurrent": "one kernel a sequence"} if any(layer.form() == "kernel" for layer in layers) else {}
         if self._device.type == "cpu":
             return {"precision": MIXED, **own} if mixed else own
         exact = ALONE if self._alone else PRECISION

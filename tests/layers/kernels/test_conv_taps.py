@@ -1,0 +1,29 @@
+"""The products of one tap at a time against the CPU form of the same ops in float64, which is their specification.
+
+Run as a program, this file checks all shapes with the interpreter.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from support.convolutions import DTYPES, TAPS, check, check_in_interpreter
+from support.triton_kernels import interpret, needs_interpreter
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", TAPS)
+def test_taps_on_a_gpu(name: str, dtype: torch.dtype) -> None:
+    check(TAPS[name], dtype, "cuda")
+
+
+@pytest.mark.kernels
+@needs_interpreter
+def test_taps_in_the_interpreter() -> None:
+    interpret(__file__)
+
+
+if __name__ == "__main__":
+    check_in_interpreter(TAPS.values())
