@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +18,7 @@ from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import Shape, Words
 
+FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 MAX_LENGTH = 160  # characters of a reason
 OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
 REASONS = {  # a part of torch's message: what we tell the user
@@ -27,32 +31,66 @@ REASONS = {  # a part of torch's message: what we tell the user
 }
 
 
+class _Place:
+    """The layers that a forward pass is in, outermost first: when it raises, the last is the one that did."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self._inside: list[str] = []
+        for name, layer in network.named_modules():
+            kind = type(layer).__name__
+            layer.register_forward_pre_hook(partial(self._enter, f" (layer {name!r}, {kind})" if name else ""))
+            layer.register_forward_hook(self._leave)
+
+    def _enter(self, said: str, *_: Any) -> None:
+        self._inside.append(said)
+
+    def _leave(self, *_: Any) -> None:
+        self._inside.pop()
+
+    def __str__(self) -> str:
+        return self._inside[-1] if self._inside else ""
+
+
 def fusion_obstacle(network: nn.Module, shape: Shape) -> str:
     """The reason why two runs of the network cannot be fused, in one line; empty when they can. Trains nothing."""
+    return fusion_limits(network, shape)[0]
+
+
+def fusion_limits(network: nn.Module, shape: Shape) -> tuple[str, str]:
+    """Why two runs cannot be fused, with the layer where that is known; and what is computed run by run if they are.
+
+    Each in one line; empty where there is nothing to say. Trains nothing.
+    """
     if obstacle := hook_obstacle(network):
-        return obstacle
+        return obstacle, ""
     try:
         copies = [copy.deepcopy(network).train() for _ in range(2)]
     except Exception as error:  # the design may hold anything
-        return explain_error(error)
+        return explain_error(error), ""
     for each in copies:
         use_plain_cells(each, True)
     params, buffers = stack_module_state(copies)
     example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
+    place, slow = _Place(copies[0]), dict[str, None]()
 
     def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
         return functional_call(copies[0], (params, buffers), example).square().mean()  # type: ignore[no-any-return]
 
+    def note(message: Warning | str, *_: Any) -> None:
+        if found := FALLBACK.search(str(message)):
+            slow[f"{found[1]}{place}"] = None
+
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), mapped_forms():
-            warnings.simplefilter("ignore")  # of slow fallbacks: the measurement will show them
+            warnings.simplefilter("always")
+            warnings.showwarning = note  # restored with the filters
             vmap(grad(loss))(params, buffers)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there
                 copies[0].eval()
                 vmap(loss)(params, buffers)
     except Exception as error:  # the design may raise anything
-        return explain_error(error)
-    return ""
+        return f"{explain_error(error)}{place}", ""
+    return "", ", ".join(slow)
 
 
 def explain_error(error: Exception) -> str:

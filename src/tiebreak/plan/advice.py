@@ -25,6 +25,7 @@ class NetworkFacts:
     parameters: int
     flops: int | None
     cannot_fuse: str
+    run_by_run: str = ""
     dropout_layers: int
     uses_input: bool  # this and the next are checked for a user's design; tests check ours
     mixes_rows: bool  # in training, beyond batch normalisation layers

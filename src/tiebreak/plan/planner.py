@@ -166,7 +166,7 @@ def _known_facts(study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFac
 def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any) -> NetworkFacts:
     from tiebreak import catalog
     from tiebreak.cost import measure
-    from tiebreak.models.fusibility import fusion_obstacle
+    from tiebreak.models.fusibility import fusion_limits
     from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
     own = arm.design not in registry.DESIGNS
@@ -184,10 +184,12 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
                 " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
                 " nn.BatchNorm does with track_running_stats=True"
             )
+        obstacle, run_by_run = fusion_limits(network, shape)
         return NetworkFacts(
             parameters=measure.parameters(network),
             flops=measure.forward_flops(network, shape),
-            cannot_fuse=fusion_obstacle(network, shape),
+            cannot_fuse=obstacle,
+            run_by_run=run_by_run,
             dropout_layers=dropout_layers(network),
             uses_input=not (own and ignores_input(network, shape)),
             mixes_rows=own and mixes_rows(network, shape),
@@ -271,5 +273,6 @@ def _plan_arm(
         parameters=facts.parameters,
         flops=facts.flops,
         cannot_fuse=facts.cannot_fuse,
+        run_by_run=facts.run_by_run,
     )
     return planned, runs

@@ -24,6 +24,7 @@ class PlannedCohort:
     parameters: int
     run_bytes: int
     cannot_fuse: str  # why they are trained one after the other; empty: they can be fused
+    run_by_run: str  # operations that fused runs do one after the other, with their layers
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
                 parameters=parameters,
                 run_bytes=formulas.run_bytes(parameters, slots, activations),
                 cannot_fuse=arms[run.identity].cannot_fuse,
+                run_by_run=arms[run.identity].run_by_run,
             )
         )
     return found

@@ -71,6 +71,8 @@ def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[i
     if THIN and rows <= 16 and not thin:
         return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
+    if THIN and rows <= 16 and not thin:
+        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     return m, n, _side(inner, 32), warps, 3 if large or descends else 4
 
 

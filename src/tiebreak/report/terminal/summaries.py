@@ -197,6 +197,8 @@ class CohortRow:
     at_once: int
     memory: float  # bytes
     cannot_fuse: str = ""
+    run_by_run: str = ""  # what fused runs do one after the other
+    cost: str = ""  # of not being fused
     seconds: float | None = None  # predicted for all its runs, over all processes
 
 
@@ -218,6 +220,9 @@ def print_cohorts(console: Console, rows: Sequence[CohortRow], memory: float) ->
     for row in rows:
         if row.cannot_fuse:
             text = f"{row.name}: its runs cannot be fused and are trained one after the other: {row.cannot_fuse}"
+            _say(console, f"{text}; {row.cost}" if row.cost else text, "yellow")
+        if row.run_by_run:
+            text = f"{row.name}: fused, but these operations are done run by run, which gains nothing: {row.run_by_run}"
             _say(console, text, "yellow")
     _say(console, f"predicted memory: {_size(memory)}; what fits at once is checked before training", "bold")
 

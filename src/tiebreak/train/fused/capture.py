@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
+from tiebreak.layers.kernels.compile_ahead import compile_ahead
 from tiebreak.layers.kernels.product import descend
+from tiebreak.layers.plain_convolutions import AHEAD
 from tiebreak.train.fused.compiler import compile_graph
 from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
@@ -42,6 +44,8 @@ class Captured:
         traced = trace(function, state, shared, row)
         self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph, compiled=compiled)
+        if AHEAD:
+            compile_ahead(traced.graph)
         several = len(self._descents) if BRANCHES else 0
         self._sides: list[Any] = [torch.cuda.Stream() for _ in range(1, several)]  # type: ignore[no-untyped-call]
         self._windows = [_window(values, steps) for values in leaves_of(row)]

@@ -23,6 +23,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
+from tiebreak.layers.plain_convolutions import plain_convolutions
 from tiebreak.layers.product_conv import ENABLED, use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
@@ -205,7 +206,8 @@ class Fused:
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
-            step(two[0], {**two[1], "split": split}, two[2])  # fills caches; raises here if the design cannot be fused
+            with plain_convolutions():  # fills caches; raises here if the design cannot be fused
+                step(two[0], {**two[1], "split": split}, two[2])
             steps = len(inputs["indices"])
             if self._compiled is None:  # decided by the whole run, so that a resumed one decides the same
                 self._compiled = steps * self._runs[0].epochs >= COMPILED
