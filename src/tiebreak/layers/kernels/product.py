@@ -68,6 +68,8 @@ def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[i
     """Sides of a block in M, N and K, warps and stages: by shape alone; measured on an H200 for small networks."""
     thin, large = inner <= 16 or descends, rows >= TALL and rows * columns * inner >= LARGE
     m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
+    if THIN and rows <= 16 and not thin:
+        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
     if THIN and rows <= 16 and not thin:
         return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
