@@ -21,6 +21,7 @@ from tiebreak.train import checkpoint
 from tiebreak.train.fused import engine
 from tiebreak.train.fused.engine import Fused, Stack
 from tiebreak.train.fused.program import make_program
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
 TASK = catalog.TASKS["classify"]
@@ -201,3 +202,29 @@ def test_rates_are_each_runs_own(data: Path) -> None:
     assert torch.equal(trainer._rates["dropout.rate"], torch.tensor([0.0, 0.7, 0.25]))
     assert [float(state.rates["dropout.rate"]) for state in states] == pytest.approx([0.0, 0.7, 0.25])
     assert len(dropouts(network)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fixed"),
+    [
+        ("adam", {"weight_decay": 0.1}),
+        ("adamw", {"weight_decay": 0.1, "clip_norm": 0.5}),
+        ("sgd", {}),
+        ("sgd", {"momentum": 0.9, "weight_decay": 0.1}),
+        ("sgd-nesterov", {"momentum": 0.9, "ema": 0.5}),
+        ("lion", {}),
+    ],
+)
+def test_a_run_alone_updates_all_parameters_at_once_as_the_loop_one_by_one(
+    data: Path, kind: str, fixed: dict[str, float]
+) -> None:
+    run = one_run(data, kind=kind, fixed={"lr": 0.01, **fixed})
+    networks = [network_of(run, data, torch.float32) for _ in range(2)]
+    states = [initial_state(network, run) for network in networks]
+    split = train_split([run], data)
+    loop = Loop(TASK, networks[0], run, states[0])
+    alone = Fused(TASK, networks[1], [run], states[1:], alone=True)
+    for _ in range(2):
+        assert alone.train_epoch(split, silent) == pytest.approx(loop.train_epoch(split, silent), rel=1e-4)
+    found, wanted = states[1].tensors(), states[0].tensors()
+    assert max(float((found[name] - wanted[name]).norm() / (wanted[name].norm() + 1e-6)) for name in wanted) < 1e-3

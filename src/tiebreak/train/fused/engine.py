@@ -32,6 +32,7 @@ from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, at_once, evaluate
+from tiebreak.train.foreach_update import Traced, traced_update
 from tiebreak.train.fused.program import Program, make_program
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
 from tiebreak.train.fused.trace import OverRuns, make_outcomes, make_step
@@ -201,7 +202,11 @@ class Fused:
         if id(split) not in self._training:
             start, first = time.perf_counter(), self._runs[0]
             kind, over_runs = first.optimiser.kind, self._over_runs
-            step = make_step(self._task, self._network, kind, first.augment, self._precision, over_runs=over_runs)
+            step = make_step(
+                *(self._task, self._network, kind, first.augment, self._precision),
+                over_runs=over_runs,
+                at_once=self._update_at_once(),
+            )
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
@@ -217,6 +222,13 @@ class Fused:
             self._setup += time.perf_counter() - start
         return self._training[id(split)][1]
 
+    def _update_at_once(self) -> Traced | None:
+        """The update of a run alone in float32: one kernel of torch's instead of several for each tensor."""
+        if not self._alone or any(values.dtype != torch.float32 for values in self._stack.params.values()):
+            return None
+        hypers = hyper_tensors(self._runs[0], torch.zeros(()))
+        return traced_update(self._runs[0].optimiser.kind, {name: float(value) for name, value in hypers.items()})
+
     def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
@@ -231,7 +243,12 @@ class Fused:
     def _epoch_inputs(self, examples: int) -> StepInputs:
         dtype = next(iter(self._stack.params.values())).dtype
         shuffled = not self._task.ordered
-        return epoch_inputs(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+        inputs = epoch_inputs(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+        if not self._alone:
+            return inputs
+        first, steps = self._states[0].steps + 1, len(inputs["indices"])  # which step it is: for a fused update
+        counts = torch.arange(first, first + steps, dtype=torch.float32)[:, None]
+        return {**inputs, "changing": {**inputs["changing"], "count": counts}}
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
