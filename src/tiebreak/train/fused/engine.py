@@ -210,9 +210,11 @@ class Fused:
             return [(self._training_program(split, inputs, stride), inputs, steps)]
         full = count(self._task, split) // self._runs[0].batch
         buffers = {name: values for name, values in inputs["buffers"].items() if not name.endswith("weights")}
-        bare = {**inputs, "buffers": buffers}
+        bare: StepInputs = {**inputs, "buffers": buffers}
         found = [(self._training_program(split, bare, min(stride, full), native=True), bare, full)] if full else []
-        return found if full == steps else [*found, (self._training_program(split, inputs, 1), inputs, steps)]
+        if full < steps:
+            found.append((self._training_program(split, inputs, 1), inputs, steps))
+        return found
 
     def _training_program(self, split: Split, inputs: StepInputs, stride: int, *, native: bool = False) -> Program:
         place = id(split), native
