@@ -74,6 +74,10 @@ def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
     runs, rows, inner = a.shape
     columns = b.shape[2]
     m, n, k, warps, stages = blocks_of(rows, columns, inner, descends=rate is not None)
+    if m >= 64 and warps == 4 and (a.dtype != torch.float32 or input_precision() == "tf32"):
+        # Four warps multiply 64 rows together on Hopper (wgmma), and read shared memory by themselves. Up to at least
+        # Triton 3.6, nothing orders that after the copies that fill it, except among the three products of float32.
+        m, warps = 64, 2
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
         rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages, **OVERLAP,
