@@ -167,7 +167,8 @@ def weigh_rows(network: nn.Module, weights: Tensor | None, *, native: bool = Fal
     `native`: torch's kernel may change the buffers in place, as it does outside of vmap.
     """
     for layer in batchnorms(network).values():
-        layer.weights = layer.weights.new_ones(()) if weights is None else weights
+        old = layer.weights  # perhaps of a traced pass: what it was made of is gone, so no operation may take it
+        layer.weights = torch.ones((), dtype=old.dtype, device=old.device) if weights is None else weights
         layer.native = native
 
 
