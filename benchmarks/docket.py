@@ -19,7 +19,8 @@ from pydantic import ValidationError
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
-from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, read_kept
+from tiebreak.theory.claims import check_known
+from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, outcome, read_kept
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -37,6 +38,8 @@ def make(results: Path = RESULTS) -> Docket:
     for origin in origins:
         found += entries_of(read_kept(results / origin.file), origin, _sha256(results / origin.file))
     found += [_timed(results / item["file"], item) for item in listed.get("timed", [])]
+    named = [claim for origin in origins for claim in (*origin.limits, *filter(None, [origin.quality]))]
+    check_known([*named, *(entry.claim for entry in found)], str(kept))
     return Docket(entries=tuple(sorted(found, key=lambda entry: (entry.claim, entry.rank, entry.file))))
 
 
@@ -53,11 +56,12 @@ def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
         figure = Figure(
             what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
         )
-        outcome = row["verdict"]
         return DocketEntry(
-            claim=item["claim"], outcome=outcome, hint=False, limits="", figures=(figure,), n=row["rounds"],
-            unit="rounds, timed alone and in turns", data=item["data"], protocol="training steps alone", epochs=None,
+            claim=item["claim"], outcome=outcome([verdict], "a"), hint=False, limits="", figures=(figure,),
+            n=row["rounds"], unit="rounds, timed alone and in turns", data=item["data"],
+            protocol="training steps alone", epochs=None,
             device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),
+            quality=item.get("quality", False),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise TiebreakError(f"{path}: damaged benchmark ({error}); run it again with --save") from None

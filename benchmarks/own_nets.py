@@ -6,14 +6,18 @@
 Times are milliseconds for a step **and run**. Before a peer is timed, a few steps of SGD in float32 from the same start
 with the same batches must lead to the same parameters as ours; otherwise it has a distance and no time. Every row goes
 into the file as soon as it is measured. `--budget` is what one row may take, in seconds, compiling included: after it
-no further round of steps begins.
+no further round of steps begins. `--peers` names the sides to measure; `alone` is one run in turns: our loop, ours
+captured, plain eager, plain captured. Where minutes of a GPU are few, sides are prepared by processes of their own at
+the same time, and timed one after the other: `--gate DIR` waits, prepared, for the file DIR/go and for a lock.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import importlib.util
 import json
+import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -74,7 +78,14 @@ class Case:
             states.append(initial_state(network, run))
         if looped:
             return Loop(self.task, network, runs[0], states[0]), states
-        return Fused(self.task, network, runs, states), states
+        # A few steps are not worth compiling.
+        return Fused(self.task, network, runs, states, compiled=None if self.steps > CHECKED else False), states
+
+    def captured(self) -> Fused:
+        """Our engine of one run without a run axis."""
+        design = Design(name=self.name, family=self.net.family, build=self.net.build, text_hash=f"own {self.name}")
+        network = design.network(self.shape, {}, stream(0, "init")).to(self.given.device)
+        return Fused(self.task, network, self.runs[:1], [initial_state(network, self.runs[0])], alone=True)
 
     def batches(self, run: int) -> tuple[Tensor, Tensor]:
         """The examples [S, B] of the first epoch, and the weights [B] of a batch."""
@@ -114,6 +125,11 @@ def apart(found: dict[str, Any], wanted: dict[str, Any]) -> float:
 
 
 def peers(case: Case) -> Iterator[tuple[str, int, Callable[[], Any]]]:
+    """Name, how many runs it trains, and what makes it; those that are to be measured."""
+    yield from (each for each in all_peers(case) if not case.given.peers or each[0] in case.given.peers)
+
+
+def all_peers(case: Case) -> Iterator[tuple[str, int, Callable[[], Any]]]:
     """Name, how many runs it trains, and what makes it."""
     given, cuda = case.given, case.given.device == "cuda"
     bf16 = given.precision == "bf16" and case.rule == "adam"
@@ -132,6 +148,8 @@ def peers(case: Case) -> Iterator[tuple[str, int, Callable[[], Any]]]:
 
 def check(name: str, n: int, given: argparse.Namespace) -> dict[str, float]:
     """How far every peer's parameters are from ours after a few steps of SGD in float32."""
+    if given.peers == {"ours fused"}:
+        return {}
     case = Case(name, n, given, "sgd", CHECKED)
     engine, states = case.ours()
     engine.train_epoch(case.split, lambda share, steps: None)
@@ -144,10 +162,57 @@ def check(name: str, n: int, given: argparse.Namespace) -> dict[str, float]:
         wanted = made.parameters()
         ours = {key: torch.stack([state.params[key] for state in states[:runs]]).cpu().numpy() for key in wanted}
         found[peer] = apart(ours if runs > 1 or "JAX" in peer else {key: v[0] for key, v in ours.items()}, wanted)
-    loop, own = case.ours(looped=True)
-    loop.train_epoch(case.split, lambda share, steps: None)
-    found["our loop"] = apart({key: v.cpu() for key, v in states[0].params.items()}, own[0].params)
+    if not given.peers or given.peers & {"our loop", "alone"}:
+        loop, own = case.ours(looped=True)
+        loop.train_epoch(case.split, lambda share, steps: None)
+        found["our loop"] = apart({key: v.cpu() for key, v in states[0].params.items()}, own[0].params)
     return found
+
+
+def pass_gate(given: argparse.Namespace) -> None:
+    """Wait, if asked to, until all are prepared and no other process is timing; the lock is held to the end."""
+    if given.gate is None or given.locked is not None:
+        return
+    (given.gate / f"ready-{os.getpid()}").touch()
+    while not (given.gate / "go").exists():
+        time.sleep(0.2)
+    given.locked = (given.gate / "lock").open("w")
+    fcntl.flock(given.locked, fcntl.LOCK_EX)
+
+
+def alone(name: str, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """One run: our loop and ours captured beside plain eager and plain captured, in turns."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = given.precision == "tf32"
+    case = Case(name, 1, given, "adam", given.steps)
+    works: dict[str, Callable[[int], object]] = {"our loop": epoch(case, case.ours(looped=True)[0])}
+    if given.device == "cuda":
+        works["ours captured"] = epoch(case, case.captured())
+    for form, _, make in all_peers(case):
+        if form in ("plain eager", "plain graph"):
+            solo = make()
+            solo.prepare()
+            works[form] = solo.run
+    for work in works.values():
+        work(given.steps)
+    pass_gate(given)
+    times: dict[str, list[float]] = {side: [] for side in works}
+    for _ in range(ROUNDS):
+        for side, work in works.items():
+            times[side].append(timed(work, given.steps, 1, 0.0))
+    for side, each in times.items():
+        yield {"benchmark": "own_nets", "net": name, "n": 1, "precision": given.precision, "peer": f"{side}, in turns",
+               "ms": round(statistics.median(each), 4)}  # fmt: skip
+
+
+def epoch(case: Case, engine: Any) -> Callable[[int], object]:
+    """Train an epoch and wait for the device."""
+
+    def work(steps: int) -> None:
+        engine.train_epoch(case.split, lambda share, done: None)
+        if case.given.device == "cuda":
+            torch.cuda.synchronize()
+
+    return work
 
 
 def timed(work: Callable[[int], object], steps: int, runs: int, deadline: float) -> float:
@@ -164,22 +229,18 @@ def timed(work: Callable[[int], object], steps: int, runs: int, deadline: float)
 
 def rows(name: str, n: int, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Ours fused, our loop and every peer."""
+    if "alone" in given.peers:
+        yield from alone(name, given)
+    if given.peers == {"alone"}:
+        return
     distances = check(name, n, given)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = given.precision == "tf32"
     case = Case(name, n, given, "adam", given.steps)
-
-    def epoch(engine: Any) -> Callable[[int], object]:
-        def work(steps: int) -> None:
-            engine.train_epoch(case.split, lambda share, done: None)
-            if given.device == "cuda":
-                torch.cuda.synchronize()
-
-        return work
-
-    made: list[tuple[str, int, Callable[[], Any]]] = [("ours fused", n, lambda: epoch(case.ours()[0]))]
-    made.append(("our loop", 1, lambda: epoch(case.ours(looped=True)[0])))
-    made += [(peer, runs, make) for peer, runs, make in peers(case)]
-    for peer, runs, make in made:
+    made: list[tuple[str, int, Callable[[], Any]]] = [("ours fused", n, lambda: epoch(case, case.ours()[0]))]
+    made.append(("our loop", 1, lambda: epoch(case, case.ours(looped=True)[0])))
+    for peer, runs, make in [*made, *all_peers(case)]:
+        if given.peers and peer not in given.peers:
+            continue
         start = time.perf_counter()
         row: dict[str, Any] = {"benchmark": "own_nets", "net": name, "n": n, "precision": given.precision, "peer": peer}
         row["distance"] = distances.get(peer)  # from ours
@@ -192,7 +253,9 @@ def rows(name: str, n: int, given: argparse.Namespace) -> Iterator[dict[str, Any
         call = work if callable(work) else work.run
         call(given.steps)  # traces, compiles, warms up
         row["prepared_s"] = round(time.perf_counter() - start, 1)
-        yield {**row, "ms": round(timed(call, given.steps, runs, start + given.budget), 4)}
+        pass_gate(given)
+        deadline = time.perf_counter() + max(1.0, given.budget - row["prepared_s"])
+        yield {**row, "ms": round(timed(call, given.steps, runs, deadline), 4)}
         del work, call
         if given.device == "cuda":
             torch.cuda.empty_cache()
@@ -207,10 +270,13 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--steps", type=int, default=100, help="in a round")
     parser.add_argument("--budget", type=float, default=60, help="seconds that a row may take")
+    parser.add_argument("--peers", default="", help="names of sides, such as 'ours fused,plain eager,JAX slices,alone'")
+    parser.add_argument("--gate", type=Path, help="folder in which processes wait for each other")
     parser.add_argument("--out", type=Path, help="rows as JSON, written after every row")
     parser.add_argument("--no-jax", dest="jax", action="store_false")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes, two runs, few steps, on a CPU")
     given = parser.parse_args()
+    given.peers, given.locked = {each for each in given.peers.split(",") if each}, None
     if given.smoke:
         given.runs, given.device, given.steps, given.budget, given.precision = "2", "cpu", 2, 1.0, "float32"
     torch.set_num_threads(1 if given.device == "cpu" else torch.get_num_threads())

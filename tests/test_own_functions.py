@@ -63,6 +63,14 @@ def test_a_closure_runs_here_and_is_not_repeated(tmp_path: Path, capsys: pytest.
     assert (len(started.runs), started.stored) == (0, 24)
 
 
+def test_seeds_come_in_batches_until_every_pair_is_decided(tmp_path: Path) -> None:
+    calls: list[Any] = []
+    result, _ = compare(tmp_path / "out", seeds=None, until_decided=True, max_seeds=20, calls=calls)
+    assert result.verdict.stopping is not None
+    assert result.verdict.stopping.reason == "decided"
+    assert len(calls) == 2 * result.verdict.seeds < 40
+
+
 def test_a_function_of_a_script_runs_in_worker_processes(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -117,6 +125,9 @@ def test_an_exception_is_a_failed_run(tmp_path: Path) -> None:
         ({"timeout": "1 h"}, "timeout"),
         ({"baseline": "wid"}, "'wide'"),
         ({"basline": "wide"}, "'baseline'"),
+        ({"until_decided": True}, "max_seeds=6"),  # and six seeds
+        ({"seeds": None, "max_seeds": 8}, "until_decided"),
+        ({"seeds": None, "until_decided": True, "max_seeds": 3}, "at least 6"),
     ],
 )
 def test_bad_calls_write_nothing(tmp_path: Path, changes: dict[str, Any], word: str) -> None:

@@ -25,6 +25,7 @@ from tiebreak.study.registry import Goal, Scalar
 from tiebreak.study.schema import Study
 
 Train = Callable[..., Any]
+SEEDS = 10  # where nothing is said
 
 
 class Options(TypedDict, total=False):
@@ -38,6 +39,8 @@ class Options(TypedDict, total=False):
     cores: int
     gpus: float
     workers: int  # processes at most
+    until_decided: bool  # seeds in batches until every pair of arms is decided, instead of `seeds`
+    max_seeds: int  # the most that these are; default: 60
     listen: Listener  # gets every message instead of the terminal
 
 
@@ -49,10 +52,10 @@ def compare(
     out: str | Path,
     arms: Mapping[str, Mapping[str, Scalar]] | None = None,
     grid: Mapping[str, Sequence[float]] | None = None,
-    seeds: int = 10,
+    seeds: int | None = None,
     **options: Unpack[Options],
 ) -> api.Result:
-    """Train every arm with every setting of the grid and every seed, and decide.
+    """Train every arm with every setting of the grid and every seed (ten if none are given), and decide.
 
     `train(seed, …)` gets the values of its arm and of the grid by name. It returns {"val": {metric: …}, "test":
     {metric: …}}, or yields a dict of metrics for each epoch. A mapping instead of one function gives each arm its own.
@@ -61,6 +64,9 @@ def compare(
     for name in options:
         if name not in Options.__annotations__:
             raise TiebreakError(f"compare: no argument {name!r}; {nearest(name, Options.__annotations__)}")
+    growing = bool(options.get("until_decided")) or "max_seeds" in options
+    if growing and seeds is not None:
+        raise TiebreakError(f"compare: seeds={seeds} with until_decided: give max_seeds={seeds} for the most to train")
     functions = _functions(train, arms)
     values = {name: {key: _plain(each) for key, each in (arms or {}).get(name, {}).items()} for name in functions}
     grid = {name: [_plain(value) for value in each] for name, each in (grid or {}).items()}
@@ -79,7 +85,7 @@ def compare(
         "task": "program",
         "metric": metric,
         "margin": margin,
-        "seeds": seeds,
+        "seeds": SEEDS if seeds is None else seeds,
         "program": program,
         "grid": grid,
         "arms": [
@@ -88,7 +94,9 @@ def compare(
         ],
         "comparisons": _comparisons(list(functions), options.get("baseline")),
     }
-    study = parsing.validate(Study, content, "compare")
+    study = parsing.validate(Study, content, "compare").growing(
+        until_decided=options.get("until_decided", False), max_seeds=options.get("max_seeds"), comparisons="all"
+    )
     return _run(study, out, options, functions if here is not None else None, here)
 
 

@@ -90,3 +90,20 @@ def test_attention_of_many_runs_under_autocast_has_its_gradient(device: str) -> 
         assert one.dtype == torch.float32
         assert (one - other).norm() < 0.05 * other.norm()
     assert not torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_a_transformer_layer_of_many_runs_under_autocast_has_its_gradient(device: str) -> None:
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, "gelu", batch_first=True).to(device)
+    x = torch.randn(3, 4, 5, 8).to(device)
+
+    def loss(params: dict[str, Tensor], x: Tensor, rounded: bool) -> Tensor:
+        # Normalisation after bfloat16 sums: autocast on a GPU widens its input.
+        with mapped_forms(), torch.autocast(device, torch.bfloat16, enabled=rounded, cache_enabled=False):
+            return functional_call(layer, params, (x,)).float().square().sum()  # type: ignore[no-any-return]
+
+    params = {name: values.detach() for name, values in layer.named_parameters()}
+    found, wanted = (vmap(grad(loss), in_dims=(None, 0, None))(params, x, rounded) for rounded in (True, False))
+    for name, one in found.items():
+        assert (one - wanted[name]).norm() < 0.1 * wanted[name].norm() + 1e-2

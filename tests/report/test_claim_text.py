@@ -21,6 +21,19 @@ def test_outcomes_say_whether_they_are_hints() -> None:
     assert claim_text.outcome(ClaimStatus(ENTRY, "undecided")) == "undecided"
 
 
+def test_one_seed_is_singular() -> None:
+    assert "n = 1 paired seed," in claim_text.basis(RESULT.model_copy(update={"n": 1, "unit": "paired seeds"}))
+    assert "n = 2 paired seeds," in claim_text.basis(RESULT.model_copy(update={"n": 2, "unit": "paired seeds"}))
+
+
+def test_a_result_that_only_measures_neither_holds_nor_fails() -> None:
+    measured = RESULT.model_copy(update={"quality": True, "hint": True})
+    assert claim_text.leans(measured) == f"hint: {claim_text.figure(RESULT.figures[0])}"
+    assert claim_text.leans(RESULT.model_copy(update={"hint": False, "outcome": "fails"})) == "fails"
+    assert "quality" in claim_text.meaning(measured.model_copy(update={"unit": "paired seeds"}))
+    assert "speed" in claim_text.meaning(measured.model_copy(update={"unit": "rounds, timed alone and in turns"}))
+
+
 def test_a_ratio_has_no_sign_and_hyphens_of_names_stay() -> None:
     ratio = Figure(what="a-b", value=1.06, low=1.05, high=1.07, margin=None, none=1.0, verdict="a", expect="a")
     assert claim_text.figure(ratio) == "a-b 1.060 (1.050 to 1.070)"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from tiebreak.layers.product_conv import Ints, product_conv, product_conv_input,
 
 DTYPES = (torch.float32, torch.bfloat16)
 ROUNDING = {torch.float32: 2e-6, torch.bfloat16: 4e-3}  # norm-wise; a bfloat16 result is rounded once
+TF32 = 2e-3  # of one TF32 product
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,24 @@ PRODUCTS = {
     "one by one, strided": Shape(4, 6, 6, (5, 5), (1, 1), (2, 2)),
     "groups": Shape(2, 6, 9, (6, 7), (3, 3), (2, 1), (1, 1), groups=3),
     "of one dimension": Shape(3, 4, 5, (1, 23), (1, 3), (1, 2), (0, 1), biased=False),
+    "one image, five by five": Shape(1, 3, 17, (9, 8), (5, 5), padding=(2, 2)),
+    "many outputs of one channel, stride 3": Shape(5, 1, 65, (13, 10), (5, 5), (3, 3)),
 }
 TAPS = {
     "more channels than a tile": Shape(2, 20, 70, (6, 5), (3, 3), padding=(1, 1), biased=False),
     "strided groups": Shape(2, 34, 36, (7, 6), (3, 2), (2, 3), (1, 1), groups=2),
     "strided and dilated": Shape(2, 16, 16, (9, 8), (2, 2), (2, 1), (1, 2), (2, 3)),
+    "one image, five by five, no padding": Shape(1, 17, 65, (7, 8), (5, 5)),
+    "dilated": Shape(3, 65, 17, (9, 7), (3, 3), padding=(2, 0), dilation=(2, 2)),
+    "of one dimension": Shape(3, 17, 20, (1, 23), (1, 5), (1, 3), (0, 2)),
+    "one output": Shape(2, 16, 1, (6, 5), (3, 3), (2, 2), (1, 1)),
+    "one by one, strided": Shape(3, 32, 48, (7, 5), (1, 1), (2, 2), biased=False),
+}
+LARGE = {  # of residual networks: many tiles at a time, for a GPU
+    "16 channels": Shape(64, 16, 16, (28, 28), (3, 3), padding=(1, 1), biased=False),
+    "32 channels": Shape(64, 32, 32, (14, 14), (3, 3), padding=(1, 1), biased=False),
+    "64 channels": Shape(64, 64, 64, (7, 7), (3, 3), padding=(1, 1), biased=False),
+    "16 to 32 channels": Shape(64, 16, 32, (28, 28), (3, 3), (2, 2), (1, 1), biased=False),
 }
 DEPTHWISE = {
     "padded": Shape(3, 5, 5, (9, 7), (3, 3), padding=(1, 1), groups=5, biased=False),
@@ -77,8 +91,11 @@ def _away(found: Tensor, wanted: Tensor) -> float:
     return float(torch.linalg.vector_norm(found.double().cpu() - wanted) / torch.linalg.vector_norm(wanted))
 
 
-def check(shape: Shape, dtype: torch.dtype, device: str) -> None:
-    """Compare the kernels of a convolution with the CPU form of the same ops in float64, their specification."""
+def check(shape: Shape, dtype: torch.dtype, device: str, rounding: float = 0.0) -> None:
+    """Compare the kernels of a convolution with the CPU form of the same ops in float64, their specification.
+
+    `rounding` is that of the products, above the one of the type.
+    """
     if shape.depthwise:
         from tiebreak.layers.kernels import conv_depthwise
 
@@ -90,7 +107,7 @@ def check(shape: Shape, dtype: torch.dtype, device: str) -> None:
         kernels = conv_products
         forward = partial(kernels.forward, groups=shape.groups)
         weight_gradient = partial(kernels.weight_gradient, groups=shape.groups)
-    groups, limit = shape.groups, ROUNDING[dtype]
+    groups, limit = shape.groups, max(rounding, ROUNDING[dtype])
     x, weight, bias, dy = tensors_of(shape, dtype)
     wide = None if bias is None else bias.double()
     wanted = product_conv(x.double(), weight.double(), wide, *shape.how, groups)
@@ -106,7 +123,7 @@ def check(shape: Shape, dtype: torch.dtype, device: str) -> None:
     parts = weight_gradient(above, a, shape.kernel, shape.how)
     dw = product_conv_weight(dy.double(), x.double(), list(shape.kernel), *shape.how, groups)
     assert parts.dtype == torch.float32
-    assert _away(parts.sum(dim=1), dw) < ROUNDING[torch.float32]
+    assert _away(parts.sum(dim=1), dw) < max(rounding, ROUNDING[torch.float32])
     # A run's numbers do not depend on its company, nor on the memory layout of its inputs.
     alone = forward(a[1:], b[1:], None if there is None else there[1:], y.shape[-2:], shape.how)
     assert torch.equal(alone[0], y[1])
@@ -114,6 +131,23 @@ def check(shape: Shape, dtype: torch.dtype, device: str) -> None:
     assert torch.equal(forward(last, b, there, y.shape[-2:], shape.how), y)
     again = weight_gradient(above[1:], last[1:], shape.kernel, shape.how)
     assert torch.equal(again[0], parts[1])
+
+
+def check_repeats(shape: Shape, dtype: torch.dtype, times: int = 10) -> None:
+    """The kernels on a GPU give the same bits every time: no program reads what another has not yet written."""
+    from tiebreak.layers.kernels import conv_products
+
+    x, weight, _, dy = tensors_of(shape, dtype)
+    x, dy = (each.permute(0, 1, 3, 4, 2).contiguous().permute(0, 1, 4, 2, 3).to("cuda") for each in (x, dy))
+    weight, how, groups = weight.to("cuda"), shape.how, shape.groups
+    works: tuple[Callable[[], Tensor], ...] = (
+        lambda: conv_products.forward(x, weight, None, dy.shape[-2:], how, groups),
+        lambda: conv_products.input_gradient(dy, weight, shape.size, how, groups),
+        lambda: conv_products.weight_gradient(dy, x, shape.kernel, how, groups),
+    )
+    for work in works:
+        first = work()
+        assert all(torch.equal(work(), first) for _ in range(times))
 
 
 def check_in_interpreter(shapes: Iterable[Shape]) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from support import REPOSITORY
 from support.command_line import call_once
+from tiebreak.errors import TiebreakError
 from tiebreak.study.parsing import builtin_names
 from tiebreak.study.schema import Study
 from tiebreak.theory import claims
@@ -178,3 +179,10 @@ def test_json() -> None:
     assert (wins["verdict"], wins["n"], wins["data"]) == ("holds", 10, "tatoeba-spa-eng")
     assert wins["results"][0]["figures"][0]["value"] == pytest.approx(-0.1346, abs=1e-4)
     assert {row["verdict"] for row in rows} <= {"holds", "fails", "undecided", "hint"}
+
+
+def test_a_docket_with_an_unknown_claim_is_refused() -> None:
+    entry = read_docket()[0].model_copy(update={"claim": "pool-beats-strid"})
+    with pytest.raises(TiebreakError, match=r"docket\.json: no claim 'pool-beats-strid'.*pool-beats-stride") as raised:
+        claims.statuses(HOLDING, {}, [entry])
+    assert "\n" not in str(raised.value)

@@ -102,3 +102,9 @@ def test_the_whole_training_is_told_where_the_arms_take_different_numbers_of_ste
 
 def test_arms_that_are_trained_alike_take_the_same_time() -> None:
     assert "the same training time" in cost_sentence([comparison()], [arm("a"), arm("b")])
+
+
+def test_arms_of_the_same_steps_and_different_epochs_take_different_times() -> None:
+    longer = arm("a", differences=({"kind": "budget", "name": "epochs", "first": 15, "own": 60},))
+    assert "4 times slower (60 against 15 epochs" in cost_sentence([comparison("undecided")], [longer, arm("b")])
+    assert "4 times faster (15 against 60 epochs" in cost_sentence([comparison("b")], [longer, arm("b")])

@@ -82,14 +82,46 @@ def test_all_comparisons_must_go_the_claims_way(verdicts: list[str], expect: str
     assert docket.outcome(verdicts, expect) == found
 
 
-def test_a_damaged_docket_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("key", "value", "word"),
+    [("n", "many", r"entries.*n"), ("figures", [{"value": float("nan")}], "finite"),
+     ("figures", [{"low": float("-inf")}], "finite")],
+)  # fmt: skip
+def test_a_damaged_docket_is_one_line(key: str, value: Any, word: str, tmp_path: Path) -> None:
     content = json.loads(docket.DOCKET_FILE.read_text("utf-8"))
-    content["entries"][2]["n"] = "many"
+    entry = content["entries"][2]
+    entry[key] = [{**entry[key][0], **value[0]}] if isinstance(value, list) else value
     path = tmp_path / "docket.json"
     path.write_text(json.dumps(content), "utf-8")
-    with pytest.raises(TiebreakError, match=r"docket\.json.*entries.*n") as raised:
+    with pytest.raises(TiebreakError, match=rf"docket\.json.*{word}") as raised:
         docket.read_docket(path)
     assert "\n" not in str(raised.value)
+
+
+def test_a_kept_verdict_with_nan_is_one_line() -> None:
+    content = docket.read_kept(RESULTS / "pooling-quick.json")
+    content["comparisons"][0]["difference"] = float("nan")
+    with pytest.raises(TiebreakError, match=r"pooling-quick\.json: damaged.*finite") as raised:
+        docket.entries_of(content, POOLING, "0" * 64)
+    assert "\n" not in str(raised.value)
+
+
+def test_the_claims_own_data_come_before_a_stand_in_with_more_seeds() -> None:
+    own = entries()["pool-beats-stride"].model_copy(update={"limits": "3 epochs, not 15"})
+    other = own.model_copy(update={"n": 99, "limits": "mnist5k stands in for octmnist"})
+    quick = other.model_copy(update={"n": 100, "limits": f"{other.limits}; 3 epochs, not 15"})
+    undecided = own.model_copy(update={"outcome": "undecided"})
+    assert own.rank < other.rank < quick.rank < undecided.rank
+
+
+@pytest.mark.parametrize("line", ['limits = { pool-beats-strid = "x" }', 'quality = "pool-beats-strid"'])
+def test_a_claim_that_there_is_not_is_refused(line: str, maker: Any, tmp_path: Path) -> None:
+    (tmp_path / "pooling-quick.json").write_bytes((RESULTS / "pooling-quick.json").read_bytes())
+    content = POOLING.model_dump(exclude={"limits", "quality"})
+    origin = "\n".join(f"{key} = {json.dumps(value)}" for key, value in content.items())
+    (tmp_path / "kept.toml").write_text(f"[[kept]]\n{origin}\n{line}\n", "utf-8")
+    with pytest.raises(TiebreakError, match=r"kept\.toml: no claim 'pool-beats-strid'.*pool-beats-stride"):
+        maker.make(tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["", "[1]", '{"study": "pooling"}', "{"])

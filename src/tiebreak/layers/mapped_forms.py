@@ -1,32 +1,62 @@
 """The forms of torch's functions that fold the runs into the batch under vmap.
 
 `F.scaled_dot_product_attention`, alone or in `nn.MultiheadAttention` and the transformer layers, calls kernels that
-have no rule for vmap: torch then goes run by run, and warns. Its plain form, products and a softmax, has
-rules for all of its operations. Of bfloat16 inputs that form widens its factors to float32; under vmap autocast then
-rounds them a second time, behind the back of the gradient, which fails. So the factors stay as they are here: bfloat16
-products and a softmax that is float32 inside, as in the fused kernels and in attention written by hand under autocast.
-Packed sequences have no rule at all, see `packed_rows`.
+have no rule for vmap: torch then goes run by run, and warns. Its plain form, products and a softmax, has rules for all
+of its operations. Under vmap autocast acts below the gradient: it rounds or widens operands of which the gradient
+knows other types, and fails. So attention gets rounded operands here and computes without autocast: bfloat16 products
+and a softmax that is float32 inside, as in the fused kernels. Packed sequences have no rule at all, see `packed_rows`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
 
 from tiebreak.layers.packed_rows import PackingAsPadding
+
+_attend = F.scaled_dot_product_attention
+
+
+def _attention(*args: Any, **kwargs: Any) -> Tensor:
+    """torch's attention; under autocast of rounded operands, without autocast inside."""
+    (first, *_), kind = pytree.tree_leaves((args, kwargs)), "cpu"
+    if isinstance(first, Tensor):
+        kind = first.device.type
+    if not torch.is_autocast_enabled(kind):
+        return _attend(*args, **kwargs)
+    kept = torch.get_autocast_dtype(kind)
+    args, kwargs = pytree.tree_map_only(
+        Tensor, lambda values: values.to(kept) if values.is_floating_point() else values, (args, kwargs)
+    )
+    with torch.autocast(kind, enabled=False):
+        return _attend(*args, **kwargs)
+
+
+class _Attention(TorchFunctionMode):
+    """Catches the function under any name; inside torch's own Python functions a mode is not active."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return (_attention if func is _attend else func)(*args, **(kwargs or {}))
 
 
 @contextmanager
 def mapped_forms() -> Iterator[None]:
     """Inside the block, functions that a network calls take the form that can be mapped over runs."""
-    # A flag of CPUs too, in spite of its name.
+    # A flag of CPUs too, in spite of its name: no widening of bfloat16 operands.
     flag = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
     try:
-        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding():
+        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Attention():
             yield
     finally:
+        F.scaled_dot_product_attention = _attend
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(flag)

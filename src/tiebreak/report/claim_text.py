@@ -35,9 +35,21 @@ def figure(item: Figure) -> str:
     return f"{item.what} {number(item.value)} ({formatting.open_interval(item.low, item.high, number)})"
 
 
+def leans(entry: DocketEntry) -> str:
+    """What a result says of its claim; where an identity decides the claim, what it measured."""
+    said = figure(entry.figures[0]) if entry.quality else entry.outcome
+    return f"hint: {said}" if entry.hint else said
+
+
+def meaning(entry: DocketEntry) -> str:
+    """What a result measures of a claim that an identity decides."""
+    return f"what it means for {'speed' if entry.unit.startswith('round') else 'quality'}"
+
+
 def basis(entry: DocketEntry) -> str:
     """How many replicates, and on which data."""
-    return f"n = {entry.n} {entry.unit}, {entry.data}"
+    unit = entry.unit if entry.n != 1 else entry.unit.replace("seeds", "seed").replace("rounds", "round")
+    return f"n = {entry.n} {unit}, {entry.data}"
 
 
 def origin(entry: DocketEntry) -> str:

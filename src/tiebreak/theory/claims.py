@@ -8,11 +8,12 @@ are named, the identity decides, and the study measures what the claim means for
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from tiebreak.verdict.docket import DocketEntry
+from tiebreak.errors import TiebreakError, nearest
+from tiebreak.verdict.docket import DOCKET_FILE, DocketEntry
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ def statuses(
     `studies` are the built-in studies with their data, protocol and epochs. A result of the user replaces a kept one,
     but a hint of the user does not replace what was decided by the claim's own protocol.
     """
+    check_known((each.claim for each in kept), str(DOCKET_FILE))
     found = []
     for entry in LEDGER:
         command = f"tiebreak run {entry.study}" if entry.study in studies else None
@@ -176,6 +178,14 @@ def statuses(
         terms = studies.get(entry.study or "", "") if entry.command is None else ""
         found.append(ClaimStatus(entry, verdict, outcome, entries, command, terms))
     return found
+
+
+def check_known(claims: Iterable[str], where: str) -> None:
+    """Refuse a claim that the ledger does not have: its result would never be shown."""
+    known = [entry.id for entry in LEDGER]
+    for claim in claims:
+        if claim not in known:
+            raise TiebreakError(f"{where}: no claim {claim!r}; {nearest(claim, known)}")
 
 
 def _ordered(claim: str, kept: Sequence[DocketEntry], own: Sequence[DocketEntry]) -> tuple[DocketEntry, ...]:

@@ -33,7 +33,10 @@ def of_run(stated: RunPrecision | None, option: Precision) -> RunPrecision | Non
 
 
 class _WideOperations(TorchFunctionMode):
-    """Autocast's rules for a GPU on a CPU, where autocast leaves softmax and normalisation in bfloat16."""
+    """Autocast's rules for a GPU, softmax and normalisation in float32, where autocast does not see to it.
+
+    On a CPU it leaves them in bfloat16; under vmap it widens them below the gradient, which then meets two types.
+    """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in WIDE:
@@ -57,7 +60,8 @@ class Autocast:
 
     def _rounded(self, function: Callable[..., Any], *inputs: Any) -> Any:
         device = next(self._network.parameters()).device.type
-        wide = _WideOperations() if device == "cpu" else nullcontext()
+        mapped = torch._C._functorch.peek_interpreter_stack() is not None
+        wide = _WideOperations() if device == "cpu" or mapped else nullcontext()
         with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False), wide:
             found = function(*inputs)
         return pytree.tree_map_only(Tensor, _widened, found)

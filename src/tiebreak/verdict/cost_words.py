@@ -62,12 +62,24 @@ def _time(a: ArmResult, b: ArmResult, ratio: tuple[float, float, float] | None) 
         return _timed(ratio, _alone(a, b, ratio[0]))
     if not a.step_ms or not b.step_ms:
         return NOT_TIMED
-    if (a.step_ms, a.solo_seconds) == (b.step_ms, b.solo_seconds):
-        return "the same training time"
+    if a.step_ms == b.step_ms:  # the arms share their runs' steps
+        many = _epochs(a, b)
+        if many[0] == many[1]:
+            return "the same training time"
+        return f"{_slower(many[0] / many[1])} ({_pair(*many)} epochs of the same steps)"
     times = f"a training step alone, not timed in turns: {_pair(a.step_ms, b.step_ms)} ms"
     if abs(a.step_ms / b.step_ms - 1) < NEAR:
         return f"about as fast ({times})"
     return f"{_slower(a.step_ms / b.step_ms)} ({times})"
+
+
+def _epochs(a: ArmResult, b: ArmResult) -> tuple[float, float]:
+    """Epochs of both arms; 1 and 1 where they are the same. Differences are from the study's first arm."""
+    found = [next((each for each in arm.differences or () if each.name == "epochs"), None) for arm in (a, b)]
+    first = next((each.first for each in found if each is not None), 1)
+    many = [first if each is None else each.own for each in found]
+    numbers = [each for each in many if isinstance(each, int | float)]
+    return (numbers[0], numbers[1]) if len(numbers) == 2 else (1, 1)
 
 
 def _timed(ratio: tuple[float, float, float], alone: str) -> str:

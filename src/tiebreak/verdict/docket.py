@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
@@ -23,11 +23,15 @@ from tiebreak.verdict.percentile import from_interval
 DOCKET_FILE = Path(__file__).parent / "docket.json"
 MINUS = "\N{MINUS SIGN}"
 KEYS = {"data", "protocol", "comparisons", "reported"}  # of a verdict of any version
+JOINT = "; "  # between limits
+STAND_IN = " stands in for "  # in `limits`: other data than the claim's
 Decided = Literal["holds", "fails", "undecided"]
 
 
 class Figure(Strict):
     """A number that decides a claim, with its 95 % interval; `none` is the value at which there is no effect."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     what: str
     value: float | None
@@ -41,6 +45,8 @@ class Figure(Strict):
 
 class PublishedFigure(Strict):
     """A published number among single runs of ours: `percentile` is the chance that a fresh run scores below it."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
 
     source: str
     what: str
@@ -74,9 +80,9 @@ class DocketEntry(Strict):
     quality: bool = False  # an identity decides the claim; this says what it means for quality
 
     @property
-    def rank(self) -> tuple[bool, bool, int]:
-        """Better evidence sorts first: the claim's own protocol, then decided, then more seeds."""
-        return self.hint, self.outcome == "undecided", -self.n
+    def rank(self) -> tuple[bool, bool, bool, int, int]:
+        """Better evidence sorts first: the claim's own protocol; decided; its own data; fewer limits; more seeds."""
+        return self.hint, self.outcome == "undecided", STAND_IN in self.limits, self.limits.count(JOINT), -self.n
 
 
 class Origin(Strict):
@@ -160,7 +166,7 @@ def _entry(
         claim=claim.id,
         outcome=outcome([item["verdict"] for item in own], claim.expect),
         hint=bool(limits),
-        limits="; ".join(limits),
+        limits=JOINT.join(limits),
         figures=tuple(_figure(item, claim.expect) for item in own),
         n=min(item["seeds"] for item in own),
         unit="paired seeds",
@@ -209,7 +215,7 @@ def _other_terms(verdict: Mapping[str, Any], origin: Origin, claim: Claim) -> li
     """In which terms the runs differ from those that the claim was made for."""
     texts = []
     if verdict["data"] != claim.data:
-        texts.append(f"{verdict['data']} stands in for {claim.data}")
+        texts.append(f"{verdict['data']}{STAND_IN}{claim.data}")
     if verdict["protocol"] != claim.protocol:
         texts.append(f"protocol {verdict['protocol']}, not {claim.protocol}")
     if origin.epochs != claim.epochs:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from support.convolutions import DTYPES, TAPS, check, check_in_interpreter
+from support.convolutions import DTYPES, LARGE, TAPS, TF32, check, check_in_interpreter, check_repeats
 from support.triton_kernels import interpret, needs_interpreter
 
 
@@ -17,6 +17,22 @@ from support.triton_kernels import interpret, needs_interpreter
 @pytest.mark.parametrize("name", TAPS)
 def test_taps_on_a_gpu(name: str, dtype: torch.dtype) -> None:
     check(TAPS[name], dtype, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TAPS)
+def test_taps_in_tf32_on_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    check(TAPS[name], torch.float32, "cuda", TF32)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", LARGE)
+def test_taps_of_large_layers_on_a_gpu(name: str, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    check(LARGE[name], dtype, "cuda", TF32)
+    check_repeats(LARGE[name], dtype)
 
 
 @pytest.mark.kernels

@@ -39,8 +39,17 @@ class Blocks:
     m: int
     n: int
     k: int
-    warps: int = 4
+    warps: int = 2
     stages: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse tiles that four warps would multiply together.
+
+        On Hopper those products read shared memory by themselves (wgmma). Up to at least Triton 3.6, nothing orders
+        such a read after the copies that fill the memory (no fence.proxy.async), and sums come out wrong now and then.
+        """
+        if self.m >= 64 and self.warps % 4 == 0:
+            raise ValueError(f"a tile of {self.m} rows by {self.warps} warps: take fewer than 64 rows or than 4 warps")
 
 
 WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
@@ -49,11 +58,16 @@ DEEP = 16  # channels from which on a step of the sum has one tap
 
 
 def blocks_of(kind: str, rows: int, columns: int, inner: int, dtype: torch.dtype) -> Blocks:
-    """The tile for a product of this size; `inner` is the size of one step of the sum where it has taps."""
-    wide = 64 if dtype == torch.bfloat16 else 32
-    if kind == "weight":  # few rows and columns, a long sum; below 64 rows, since Hopper's products read no transpose
-        return Blocks(side(rows, 32), side(columns, 32), wide, 2)
-    return Blocks(side(rows, 128), side(columns, 64), side(inner, wide))
+    """The tile for a product of this size: for 16 channels measured on an H200, else the like that fits in registers.
+
+    `kind` is "taps", where `inner` is the size of one step of the sum, "gather" or "weight".
+    """
+    wide = 64 if dtype == torch.bfloat16 else 32 if input_precision() == "tf32" else 16
+    n = side(columns, 32 if kind == "weight" else 64)
+    if kind == "weight":  # few rows and columns, a long sum
+        m = side(rows, 32)
+        return Blocks(m, n, wide, 1 if m * n == 256 else 2)
+    return Blocks(side(rows, 128 if kind == "taps" and n == 16 else 64), n, side(inner, wide))
 
 
 def side(size: int, most: int) -> int:
@@ -191,7 +205,7 @@ def forward(
     tensors, strides = (x, weight, bias, y), (run, columns * out, out, inner, down, right)
     if inputs >= DEEP:
         steps = (*steps, 0, 0)
-    _launch("forward", tensors, strides, (inputs, columns), groups, steps, blocks)
+    _launch(tensors, strides, (inputs, columns), groups, steps, blocks)
     return y
 
 
@@ -215,12 +229,11 @@ def input_gradient(
         steps = (1, 1, 0, 0, *(-side for side in dilation), *stride, *padding)
     else:
         steps = (1, 1, *padding, *(-side for side in dilation), *stride)
-    _launch("input", tensors, strides, (outputs, columns), groups, steps, blocks)
+    _launch(tensors, strides, (outputs, columns), groups, steps, blocks)
     return dx
 
 
 def _launch(
-    kind: str,
     tensors: tuple[Tensor, Tensor, Tensor | None, Tensor],
     strides: Sequence[int],
     channels: tuple[int, int],
@@ -240,7 +253,7 @@ def _launch(
     apart = (steps[6], steps[7]) if tapped else (1, 1)
     places = rows * triton.cdiv(sizes[0], apart[0]) * triton.cdiv(sizes[1], apart[1])
     inner = inputs if tapped else inputs * kernel[0] * kernel[1]
-    tile = blocks or blocks_of(kind, places, columns, inner, x.dtype)
+    tile = blocks or blocks_of("taps" if tapped else "gather", places, columns, inner, x.dtype)
     bias = bias.contiguous() if bias is not None else None
     shape = (rows, inputs, *x.shape[-2:], columns, *kernel, *sizes, groups)
     grid = (runs * groups * apart[0] * apart[1] * triton.cdiv(places, tile.m) * triton.cdiv(columns, tile.n),)

@@ -24,9 +24,7 @@ from torch import Tensor
 # Triton compiles a kernel for its parameters: it takes no structures, and every stride must be a constant of its own.
 # ruff: noqa: PLR0913, PLR0917
 
-# Candidates, off until they have been measured: columns, inner size, warps and loads in flight where a run has at most
-# 16 rows; and a kernel that is launched before the one before it has ended, and waits for it inside.
-THIN = [int(each) for each in os.environ.get("TIEBREAK_THIN", "").split(",") if each]
+# A kernel that is launched before the one before it has ended, and waits for it inside: off until it has been measured.
 EARLY = tl.constexpr(os.environ.get("TIEBREAK_PDL") == "1")
 OVERLAP = {"launch_pdl": True} if EARLY.value else {}
 TALL, LARGE = 512, 1 << 27  # rows, and multiplications of a run, from which on blocks of 128 rows are faster
@@ -68,11 +66,7 @@ def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[i
     """Sides of a block in M, N and K, warps and stages: by shape alone; measured on an H200 for small networks."""
     thin, large = inner <= 16 or descends, rows >= TALL and rows * columns * inner >= LARGE
     m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
-    if THIN and rows <= 16 and not thin:
-        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
-    if THIN and rows <= 16 and not thin:
-        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     return m, n, _side(inner, 32), warps, 3 if large or descends else 4
 
 
@@ -80,6 +74,10 @@ def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
     runs, rows, inner = a.shape
     columns = b.shape[2]
     m, n, k, warps, stages = blocks_of(rows, columns, inner, descends=rate is not None)
+    if m >= 64 and warps == 4 and (a.dtype != torch.float32 or input_precision() == "tf32"):
+        # Four warps multiply 64 rows together on Hopper (wgmma), and read shared memory by themselves. Up to at least
+        # Triton 3.6, nothing orders that after the copies that fill it, except among the three products of float32.
+        m, warps = 64, 2
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
         rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages, **OVERLAP,

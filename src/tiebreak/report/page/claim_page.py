@@ -50,7 +50,7 @@ class ClaimView:
     published_picture: str
     best: ResultView | None
     others: Sequence[ResultView]
-    quality: bool  # the result only says what an identity means for quality
+    meaning: str  # of a claim that an identity decides: what the result says besides
     to_decide: str
     command: str
 
@@ -92,7 +92,7 @@ def _view(status: ClaimStatus) -> ClaimView:
         published_picture=claim_pictures.published(reported, name=f"published-{status.entry.id}"),
         best=results[0] if results else None,
         others=results[1:],
-        quality=outcome is not None,
+        meaning=claim_text.meaning(status.entries[0]) if outcome is not None and status.entries else "",
         to_decide=claim_text.to_decide(status),
         command=status.command or "tiebreak claims",
     )
@@ -105,7 +105,7 @@ def _result(entry: DocketEntry) -> ResultView:
         limits=entry.limits,
         origin=claim_text.origin(entry),
         command=entry.command,
-        leans=f"hint: {entry.outcome}" if entry.hint else entry.outcome,
+        leans=printable(claim_text.leans(entry)),
         published=[
             (formatting.sources([item.source]), item.what, f"{item.value:g}", claim_text.percentile(item))
             for item in entry.reported

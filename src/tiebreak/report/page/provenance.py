@@ -13,6 +13,8 @@ from tiebreak.study.schema import MOST_SEEDS, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
 
+FURTHER_LOOK = "counted as a further look"  # what --seeds is after a look: its error is paid for
+
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
     """Where the data came from, and whether it is what was published."""
@@ -64,7 +66,8 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
         command = run_command(
             verdict.study, here, None if grows else seeds_to_run(verdict, unsettled), until_decided=grows
         )
-        rows.append(("add seeds until it is decided" if grows else "add the seeds still needed", command))
+        what = "add seeds until it is decided" if grows else f"add the seeds still needed, {FURTHER_LOOK}"
+        rows.append((what, command))
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
     if grid := wider_grid(verdict.designs):

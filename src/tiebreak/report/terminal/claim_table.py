@@ -58,7 +58,7 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
         _indented(console, claim_text.OPEN)
     for result in each.entries[:1]:
         if result.quality:
-            _indented(console, "what it means for quality:")
+            _indented(console, f"{claim_text.meaning(result)}:")
         for figure in result.figures[:MOST_FIGURES]:
             _indented(console, claim_text.figure(figure))
         if len(result.figures) > MOST_FIGURES:
@@ -67,8 +67,7 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
         if result.limits:
             _indented(console, f"a hint: {result.limits}")
     for other in each.entries[1:]:
-        leans = f"hint: {other.outcome}" if other.hint else other.outcome
-        _indented(console, f"also {other.data}, n = {other.n}: {leans}", "dim")
+        _indented(console, f"also {other.data}, n = {other.n}: {claim_text.leans(other)}", "dim")
     if how := claim_text.to_decide(each):
         _indented(console, f"{how}:")
         console.print(Text(f"  {each.command}"), no_wrap=True, overflow="ignore", crop=False)

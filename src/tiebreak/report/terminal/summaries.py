@@ -119,7 +119,7 @@ def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> No
     seeds = provenance.seeds_to_run(verdict, first)
     missing = provenance.only_missing(verdict, first)
     grows = not missing and provenance.can_grow(verdict)
-    note = ", with as many seeds as it takes" if grows else ""
+    note = ", with as many seeds as it takes" if grows else f", {provenance.FURTHER_LOOK}"
     _say(console, "to train what is missing:" if missing else f"to settle {first.name}{note}:", "dim")
     command = provenance.run_command(verdict.study, folder, None if missing or grows else seeds, until_decided=grows)
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
