@@ -64,7 +64,7 @@ class Tuning:
     others: int = 64
     features: int = 64
     warps: int = 4
-    stages: int = 2
+    stages: int = 2  # 1: no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
 
     def options(self) -> dict[str, int]:
