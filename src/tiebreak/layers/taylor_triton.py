@@ -25,7 +25,8 @@ from tiebreak.errors import TiebreakError
 from tiebreak.layers.taylor_forms import tables
 
 AUTO_LENGTH: int | None = None  # keys from which `form="auto"` takes this form on a GPU; None: never, until measured
-WIDEST, WIDEST_VALUES = 64, 128
+WIDEST, WIDEST_VALUES = 32, 128
+AT_ONCE = 64  # values of one pass: bfloat16 with 128 at D = 32 gave wrong gradients on an H200, then an illegal access
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
@@ -56,6 +57,10 @@ def attend_triton(
     """What `taylor.attend` computes, whose arguments these are; they have been checked."""
     if (why := refusal(q, v, terms)) is not None:
         raise TiebreakError(f'form="triton" cannot be used here: {why}; use form="auto"')
+    if v.shape[-1] > AT_ONCE and (q.dtype == torch.bfloat16 or q.shape[-1] > 16):
+        parts = v.split(AT_ONCE, dim=-1)  # type: ignore[no-untyped-call]
+        found = [attend_triton(q, k, each, mask, terms=terms, causal=causal, scale=scale) for each in parts]
+        return torch.cat(found, dim=-1)
     lead = q.shape[:-2]
     heads = lead[-1] if lead else 1
     rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]

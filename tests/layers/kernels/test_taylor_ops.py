@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from functools import partial
 
 import pytest
@@ -46,6 +49,38 @@ def test_gradients_alone_compiled_and_under_vmap() -> None:
     check_transforms("cpu")
 
 
+def check_wide_values(device: str, d: int, values: int, length: int) -> None:
+    """Values wider than `AT_ONCE` are computed in parts."""
+    for causal in (False, True):
+        draws = torch.Generator().manual_seed(0)
+        shapes = ((2, 3, length, width) for width in (d, d, values))
+        given = [torch.randn(shape, generator=draws).to(device, torch.bfloat16).requires_grad_() for shape in shapes]
+        exact = [each.detach().double().requires_grad_() for each in given]
+        above = torch.randn(2, 3, length, values, generator=draws).to(device, torch.bfloat16)
+        found, wanted = (
+            [out, *torch.autograd.grad(out, each, above.to(out.dtype))]
+            for each, form in ((given, "triton"), (exact, "naive"))
+            for out in [attend(each[0], each[1], each[2], causal=causal, form=form)]
+        )
+        for ours, right in zip(found, wanted, strict=True):
+            distance = (ours.double() - right).detach().norm() / right.detach().norm()
+            assert float(distance) < 1e-2, (causal, length)
+
+
+@pytest.mark.kernels
+@in_interpreter
+def test_wide_values_are_computed_in_parts() -> None:
+    check_wide_values("cpu", 8, 80, 20)
+
+
+@pytest.mark.gpu
+def test_wide_values_are_computed_in_parts_on_a_gpu() -> None:
+    """In a process of its own: the kernels of D = 32 crashed once, and a CUDA error ends everything after it."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 @pytest.mark.kernels
 @in_interpreter
 def test_the_op_keeps_the_rules_of_ops() -> None:
@@ -67,3 +102,8 @@ def test_transforms_and_mixed_precision_on_a_gpu() -> None:
     assert float((out - wanted).norm() / wanted.norm()) < 1e-2
     out.float().sum().backward()  # type: ignore[no-untyped-call]
     assert layer.key.weight.grad is not None
+
+
+if __name__ == "__main__":
+    for length in (17, 1000, 4097):
+        check_wide_values("cuda", 32, 128, length)

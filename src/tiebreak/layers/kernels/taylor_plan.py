@@ -64,7 +64,7 @@ class Tuning:
     others: int = 64
     features: int = 64
     warps: int = 4
-    stages: int = 2
+    stages: int = 2  # 1: no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
 
     def options(self) -> dict[str, int]:
@@ -81,7 +81,6 @@ TUNING: dict[str, Tuning] = {  # for bfloat16
     "queries": Tuning(rows=128, features=32, warps=8, registers=128),
     "keys": Tuning(rows=128, others=32, features=32, warps=8, registers=128),
 }
-HALF_TILE = Tuning(rows=64, features=32)  # for values wider than 64
 WIDE_TUNING: dict[str, Tuning] = {  # for operands of four bytes: half the tile
     "states": Tuning(rows=32, features=64),
     "scan": Tuning(rows=256),
@@ -128,8 +127,6 @@ class Plan:
             return self.forced_tuning
         if operand(self.dtype) != torch.bfloat16:
             return WIDE_TUNING
-        if self.vp > 64:  # tiles of 128 rows gave wrong gradients at D = 32 on an H200 (Triton 3.6)
-            return {**TUNING, **dict.fromkeys(("forward", "queries", "keys"), HALF_TILE)}
         if self.dp > 16:  # larger tiles would spill
             return {name: replace(each, registers=None) for name, each in TUNING.items()}
         return TUNING
