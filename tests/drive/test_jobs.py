@@ -189,12 +189,26 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
             ("5.0 times", "0.5 ms as a CUDA graph", "2 ms in a loop", "save 30 s"),
         ),
         (
+            dataclasses.replace(
+                FUSED, fused_ms=0.1, loop_ms=2.0, compiled=True, compile_saves=30.0, compile_seconds=47.0
+            ),
+            "fused",
+            ("compiled (about 47 s)", "save 30 s"),
+        ),
+        (
+            dataclasses.replace(
+                FUSED, fused_ms=0.1, loop_ms=2.0, compiled=False, compile_saves=-3.0, compile_seconds=4.0
+            ),
+            "fused",
+            ("not compiled", "4 s"),
+        ),
+        (
             dataclasses.replace(CANNOT, loop_ms=2.0, captured_ms=0.5),
             "captured",
             ("one after the other as CUDA graphs", "it draws random numbers", "0.5 ms"),
         ),
     ],
-    ids=["fused", "loop", "cannot be fused", "against a CUDA graph", "captured"],
+    ids=["fused", "loop", "cannot be fused", "against a CUDA graph", "compiled", "not compiled", "captured"],
 )
 def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tuple[str, ...]) -> None:
     text = describe_choice("net", 30, choice, strategy)

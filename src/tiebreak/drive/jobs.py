@@ -79,7 +79,10 @@ def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) ->
 
 
 def _compiling(choice: Choice) -> str:
-    """What compiling is expected to save."""
-    if not choice.compiled or choice.compile_saves is None:
+    """What compiling is expected to take and to save, or why it is not done."""
+    if choice.compile_saves is None:
         return ""
-    return f"; compiled, which should save {rounded(choice.compile_saves)} s"
+    takes = "" if choice.compile_seconds is None else f" (about {rounded(choice.compile_seconds)} s)"
+    if choice.compiled:
+        return f"; compiled{takes}, which should save {rounded(choice.compile_saves)} s"
+    return f"; not compiled: that{takes} would take longer than it saves"

@@ -98,6 +98,7 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         captured_ms=captured[0] if captured else None,
         compiled=gain.saved > 0 if gain and job.device != "cpu" else None,
         compile_saves=gain.saved if gain and job.device != "cpu" else None,
+        compile_seconds=gain.compiling if gain and job.device != "cpu" else None,
     )
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
     start = time.perf_counter()

@@ -132,9 +132,8 @@ class _Convolve(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> Any:
         x, weight = ctx.saved_tensors
         dx = _InputGradient.apply(dy, weight, list(x.shape[-2:]), *ctx.how) if ctx.needs_input_grad[0] else None  # type: ignore[no-untyped-call]
-        both = _WeightGradient.apply(dy, x, list(weight.shape[-2:]), *ctx.how)  # type: ignore[no-untyped-call]
-        dw, db = both[:, :-1].reshape(weight.shape).to(ctx.dtypes[0]), both[:, -1].to(ctx.dtypes[1])
-        return dx, dw, db, None, None, None
+        dw, db = _WeightGradient.apply(dy, x, list(weight.shape[-2:]), *ctx.how)  # type: ignore[no-untyped-call]
+        return dx, dw.reshape(weight.shape).to(ctx.dtypes[0]), db.to(ctx.dtypes[1]), None, None, None
 
     @staticmethod
     def vmap(info: Any, axes: Any, x: Tensor, weight: Tensor, bias: Tensor, *how: Ints) -> Any:
@@ -159,8 +158,9 @@ class _InputGradient(torch.autograd.Function):
 
 class _WeightGradient(torch.autograd.Function):
     @staticmethod
-    def forward(dy: Tensor, x: Tensor, kernel: Ints, *how: Ints) -> Tensor:
-        return torch.ops.tiebreak.conv_weight_gradient(dy[None], x[None], kernel, *how)[0].sum(dim=0)  # type: ignore[no-any-return]
+    def forward(dy: Tensor, x: Tensor, kernel: Ints, *how: Ints) -> tuple[Tensor, Tensor]:
+        parts = torch.ops.tiebreak.conv_weight_gradient(dy[None], x[None], kernel, *how)[0]
+        return parts[..., :-1].sum(dim=0), parts[..., -1].sum(dim=0)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -169,7 +169,8 @@ class _WeightGradient(torch.autograd.Function):
     @staticmethod
     def vmap(info: Any, axes: Any, dy: Tensor, x: Tensor, *how: Ints) -> Any:
         tensors = [_front(info, *each) for each in zip((dy, x), axes[:2], strict=True)]
-        return torch.ops.tiebreak.conv_weight_gradient(*tensors, *how).sum(dim=1), 0
+        parts = torch.ops.tiebreak.conv_weight_gradient(*tensors, *how)
+        return (parts[..., :-1].sum(dim=1), parts[..., -1].sum(dim=1)), (0, 0)  # each fused with its update
 
 
 class StackedConv2d(nn.Conv2d):

@@ -83,7 +83,7 @@ def fusion_limits(network: nn.Module, shape: Shape) -> tuple[str, str]:
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), mapped_forms():
             warnings.simplefilter("always")
-            warnings.showwarning = note  # restored with the filters
+            warnings.showwarning = note  # type: ignore[assignment]  # restored with the filters
             vmap(grad(loss))(params, buffers)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there
                 copies[0].eval()

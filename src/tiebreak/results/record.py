@@ -123,6 +123,7 @@ class Choice:
     captured_ms: float | None = None  # a step of one run as a CUDA graph; None: not measured
     compiled: bool | None = None  # whether fused steps are compiled; None: decided by the number of steps
     compile_saves: float | None = None  # expected seconds, after those of compiling
+    compile_seconds: float | None = None  # expected
 
     @property
     def alone_ms(self) -> float:

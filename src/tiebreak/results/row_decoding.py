@@ -63,6 +63,7 @@ class _Choice(_Content):
     captured_ms: Seconds | None = None
     compiled: bool | None = None
     compile_saves: float | None = None
+    compile_seconds: Seconds | None = None
 
 
 class _StepTimes(_Content):

@@ -21,6 +21,8 @@ from tiebreak.train.step import State, apply_update
 Update = Callable[[int, tuple[Tensor, ...]], None]  # of a step, with its gradient
 Numbers = Mapping[str, float]
 List = list[Tensor]
+# Of parameters, gradients, slots by name, and what changes from step to step: numbers as tensors, `count` from 1.
+Traced = Callable[[List, List, dict[str, List], Mapping[str, Tensor]], None]
 each: Any = torch  # its `_foreach` operations have no types
 FUSED: Mapping[Kind, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
 
@@ -93,14 +95,39 @@ def update_all(
 
 
 def _fused_adam(kind: Kind, own: Tensors, grads: List, hypers: Numbers, count: Tensor) -> None:
-    """Adam and AdamW in one kernel, torch's own. It wants gradients with the strides of the parameters."""
-    laid_out = [
-        grad if grad.stride() == param.stride() else torch.empty_like(param).copy_(grad)
-        for grad, param in zip(grads, own.params, strict=True)
-    ]
+    """Adam and AdamW in one kernel, torch's own."""
     numbers = {name: hypers.get(name, 0.0) for name in ("lr", "beta1", "beta2", "weight_decay", "eps")}
     means, squares, counts = own.slots["mean"], own.slots["square"], [count] * len(grads)
-    FUSED[kind](own.params, laid_out, means, squares, [], counts, amsgrad=False, maximize=False, **numbers)
+    FUSED[kind](
+        own.params, _laid_out(grads, own.params), means, squares, [], counts, amsgrad=False, maximize=False, **numbers
+    )
+
+
+def traced_update(kind: Kind, hypers: Numbers) -> Traced | None:
+    """The update of one run as one operation of a traced step, where torch has a kernel for the rule; else None."""
+    fixed = {name: hypers.get(name, 0.0) for name in ("weight_decay", "momentum", "beta1", "beta2", "eps")}
+
+    def adam(params: List, grads: List, slots: dict[str, List], changing: Mapping[str, Tensor]) -> None:
+        numbers = {name: value for name, value in fixed.items() if name != "momentum"}
+        how = {"lr": changing["lr"], "amsgrad": False, "maximize": False, **numbers}
+        counts = [changing["count"]] * len(params)
+        FUSED[kind](params, _laid_out(grads, params), slots["mean"], slots["square"], [], counts, **how)
+
+    def sgd(params: List, grads: List, slots: dict[str, List], changing: Mapping[str, Tensor]) -> None:
+        numbers = {"weight_decay": fixed["weight_decay"], "momentum": fixed["momentum"], "dampening": 0.0}
+        how = {"nesterov": kind == "sgd-nesterov" and "velocity" in slots, "maximize": False, "is_first_step": False}
+        velocity = slots.get("velocity", [])
+        each._fused_sgd_(params, _laid_out(grads, params), velocity, lr=changing["lr"], **numbers, **how)
+
+    return adam if kind in FUSED else sgd if kind in ("sgd", "sgd-nesterov") else None
+
+
+def _laid_out(grads: List, params: List) -> List:
+    """The gradients with the strides of the parameters, as the fused kernels want them."""
+    return [
+        grad if grad.stride() == param.stride() else torch.empty_like(param).copy_(grad)
+        for grad, param in zip(grads, params, strict=True)
+    ]
 
 
 def _descend(kind: Kind, params: List, grads: List, slots: dict[str, List], hypers: Numbers) -> None:

@@ -13,11 +13,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tiebreak.drive.messages import EpochDone, Job, Message, Progress, RunEnded
+from tiebreak.drive.messages import EpochDone, Job, Message, Note, Progress, RunEnded
 from tiebreak.plan.runs import Run, evaluation_key
 from tiebreak.results.record import CheckpointRecord, EpochRecord, FinalRecord, RunRecord, Status
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Online, Split
+from tiebreak.text import rounded
 from tiebreak.train import checkpoint, monitor
 from tiebreak.train.evaluate import PLAIN, Evaluation, not_finite
 from tiebreak.train.loop import Tick
@@ -70,6 +71,8 @@ class Trainer:
             start = time.perf_counter()
             losses = self._engine.train_epoch(train_split, self._tick(start))
             seconds = self._clocks("train", start)
+            if self._job.compiled and "compile" in seconds:
+                yield Note(text=f"{self._group.runs[0].design}: compiled in {rounded(seconds['compile'])} s")
             self._seconds += seconds["train"]
             self._steps = self._group.states[0].steps - first
             start = time.perf_counter()

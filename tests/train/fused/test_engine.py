@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
+from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import dropouts
 from tiebreak.layers.lstm import Lstm
 from tiebreak.layers.stacked_conv import StackedConv2d
@@ -21,6 +22,7 @@ from tiebreak.train import checkpoint
 from tiebreak.train.fused import engine
 from tiebreak.train.fused.engine import Fused, Stack
 from tiebreak.train.fused.program import make_program
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
 TASK = catalog.TASKS["classify"]
@@ -201,3 +203,59 @@ def test_rates_are_each_runs_own(data: Path) -> None:
     assert torch.equal(trainer._rates["dropout.rate"], torch.tensor([0.0, 0.7, 0.25]))
     assert [float(state.rates["dropout.rate"]) for state in states] == pytest.approx([0.0, 0.7, 0.25])
     assert len(dropouts(network)) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "fixed"),
+    [
+        ("adam", {"weight_decay": 0.1}),
+        ("adamw", {"weight_decay": 0.1, "clip_norm": 0.5}),
+        ("sgd", {}),
+        ("sgd", {"momentum": 0.9, "weight_decay": 0.1}),
+        ("sgd-nesterov", {"momentum": 0.9, "ema": 0.5}),
+        ("lion", {}),
+    ],
+)
+def test_a_run_alone_updates_all_parameters_at_once_as_the_loop_one_by_one(
+    data: Path, kind: str, fixed: dict[str, float]
+) -> None:
+    run = one_run(data, kind=kind, fixed={"lr": 0.01, **fixed})
+    networks = [network_of(run, data, torch.float32) for _ in range(2)]
+    states = [initial_state(network, run) for network in networks]
+    split = train_split([run], data)
+    loop = Loop(TASK, networks[0], run, states[0])
+    alone = Fused(TASK, networks[1], [run], states[1:], alone=True)
+    for _ in range(2):
+        assert alone.train_epoch(split, silent) == pytest.approx(loop.train_epoch(split, silent), rel=1e-4)
+    found, wanted = states[1].tensors(), states[0].tensors()
+    assert max(float((found[name] - wanted[name]).norm() / (wanted[name].norm() + 1e-6)) for name in wanted) < 1e-3
+
+
+def test_a_run_alone_with_batch_normalisation_is_the_loop_also_in_a_padded_batch(data: Path) -> None:
+    class Normed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.out = nn.BatchNorm2d(1), nn.Linear(28 * 28, 3)
+
+        def forward(self, images: Tensor) -> Tensor:
+            logits: Tensor = self.out(self.norm(images).flatten(1))
+            return logits
+
+    run = one_run(data, kind="sgd", fixed={"lr": 0.05})
+    whole = train_split([run], data)
+    examples = 2 * run.batch + 1
+    split = {name: values[:examples] for name, values in whole.items()}
+    networks, states = [], []
+    for _ in range(2):
+        torch.manual_seed(0)
+        network = Normed()
+        swap_batchnorm(network)
+        networks.append(network)
+        states.append(initial_state(network, run))
+    loop = Loop(TASK, networks[0], run, states[0])
+    alone = Fused(TASK, networks[1], [run], states[1:], alone=True)
+    for _ in range(2):
+        assert alone.train_epoch(split, silent) == pytest.approx(loop.train_epoch(split, silent), rel=1e-5)
+    for name, values in states[0].tensors().items():
+        torch.testing.assert_close(states[1].tensors()[name], values, rtol=1e-4, atol=1e-5)
+    assert int(states[1].buffers["norm.num_batches_tracked"]) == 6

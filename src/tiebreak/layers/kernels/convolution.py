@@ -14,7 +14,6 @@ numbers do not depend on the runs computed with it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import torch
@@ -27,7 +26,6 @@ from tiebreak.layers.kernels.product import EARLY, OVERLAP, input_precision
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
 # So there are up to 23 of them; the functions that launch the kernels take at most five.
 # ruff: noqa: E741, PLR0913, PLR0917
-WIDTH = int(os.environ.get("TIEBREAK_CONV_WIDTH", "512"))  # places of a tile, at most
 Geometry = tuple[Sequence[int], Sequence[int], Sequence[int]]  # stride, padding, dilation, each (vertical, horizontal)
 
 
@@ -161,9 +159,9 @@ def _side(size: int, most: int) -> int:
 
 
 def _tile(channels: int, places: int) -> tuple[int, int]:
-    """Channels and places of a tile."""
+    """Channels and places of a tile. With 128 places more programs run, but each weight is read for fewer: slower."""
     most = min(16, triton.next_power_of_2(channels))
-    return most, min(WIDTH, max(64, triton.next_power_of_2(places)))
+    return most, min(512, max(64, triton.next_power_of_2(places)))
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], geometry: Geometry) -> Tensor:

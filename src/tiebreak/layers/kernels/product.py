@@ -24,9 +24,7 @@ from torch import Tensor
 # Triton compiles a kernel for its parameters: it takes no structures, and every stride must be a constant of its own.
 # ruff: noqa: PLR0913, PLR0917
 
-# Candidates, off until they have been measured: columns, inner size, warps and loads in flight where a run has at most
-# 16 rows; and a kernel that is launched before the one before it has ended, and waits for it inside.
-THIN = [int(each) for each in os.environ.get("TIEBREAK_THIN", "").split(",") if each]
+# A kernel that is launched before the one before it has ended, and waits for it inside: off until it has been measured.
 EARLY = tl.constexpr(os.environ.get("TIEBREAK_PDL") == "1")
 OVERLAP = {"launch_pdl": True} if EARLY.value else {}
 TALL, LARGE = 512, 1 << 27  # rows, and multiplications of a run, from which on blocks of 128 rows are faster
@@ -68,11 +66,7 @@ def blocks_of(rows: int, columns: int, inner: int, *, descends: bool) -> tuple[i
     """Sides of a block in M, N and K, warps and stages: by shape alone; measured on an H200 for small networks."""
     thin, large = inner <= 16 or descends, rows >= TALL and rows * columns * inner >= LARGE
     m, n = _side(rows, 32 if thin else 128 if large else 64), _side(columns, 64)
-    if THIN and rows <= 16 and not thin:
-        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     warps = 1 if m * n <= 512 else 2 if inner <= 16 else 4
-    if THIN and rows <= 16 and not thin:
-        return m, _side(columns, THIN[0]), _side(inner, THIN[1]), THIN[2], THIN[3]
     return m, n, _side(inner, 32), warps, 3 if large or descends else 4
 
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.batchnorm import batchnorms, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
@@ -32,6 +33,7 @@ from tiebreak.study.base import RunPrecision
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, at_once, evaluate
+from tiebreak.train.foreach_update import Traced, traced_update
 from tiebreak.train.fused.program import Program, make_program
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
 from tiebreak.train.fused.trace import OverRuns, make_outcomes, make_step
@@ -86,9 +88,8 @@ class Fused:
         self._rates = _stacked_rates(self._states)
         skip_zero_rates(network, self._rates)
         self._total = torch.zeros(len(self._runs), dtype=torch.float64, device=self._device)
-        self._training: dict[
-            int, tuple[Split, Program]
-        ] = {}  # by the split's id; the split is kept, so that the id stays its own
+        # By the split's id and whether batch normalisation is torch's; the split is kept, so that the id stays its own.
+        self._training: dict[tuple[int, bool], tuple[Split, Program]] = {}
         self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
         self._compiled = compiled  # on a GPU; None: where it pays
         self._next: tuple[tuple[int, int], StepInputs] | None = (
@@ -122,18 +123,19 @@ class Fused:
         inputs = ready[1] if ready is not None and ready[0] == place else self._epoch_inputs(examples)
         inputs = mapped(inputs, lambda values: values.to(self._device))
         self._network.train()
-        program = self._training_program(split, inputs, stride)
+        parts = self._training_parts(split, inputs, stride)
         start_pass(self._runs[0].optimiser.kind, self._network, self._stack.buffers, self._stack.slots)
         self._total.zero_()
         steps, done, reported = len(inputs["indices"]), 0, time.monotonic()
         totals = []
-        while done < steps:
-            done += program.advance(inputs, done, steps - done)
-            totals.append(self._total.clone())
-            if time.monotonic() - reported > TICK_SECONDS:
-                self._wait()
-                reported = time.monotonic()
-                tick(done / steps, done)
+        for program, own, end in parts:
+            while done < end:
+                done += program.advance(own, done, end - done)
+                totals.append(self._total.clone())
+                if time.monotonic() - reported > TICK_SECONDS:
+                    self._wait()
+                    reported = time.monotonic()
+                    tick(done / steps, done)
         for state in self._states:
             state.steps += steps
         return totals
@@ -197,15 +199,38 @@ class Fused:
         spent, self._setup = self._setup, 0.0
         return spent
 
-    def _training_program(self, split: Split, inputs: StepInputs, stride: int) -> Program:
-        if id(split) not in self._training:
+    def _training_parts(self, split: Split, inputs: StepInputs, stride: int) -> list[tuple[Program, StepInputs, int]]:
+        """The programs of a pass, each with its inputs and the step before which it ends.
+
+        One, except for a run alone with batch normalisation, which torch's kernel computes where all rows count: as in
+        the loop, only a last batch that is padded needs ours.
+        """
+        layers, steps = batchnorms(self._network), len(inputs["indices"])
+        if not (self._alone and layers) or any(layer.momentum is None for layer in layers.values()):
+            return [(self._training_program(split, inputs, stride), inputs, steps)]
+        full = count(self._task, split) // self._runs[0].batch
+        buffers = {name: values for name, values in inputs["buffers"].items() if not name.endswith("weights")}
+        bare: StepInputs = {**inputs, "buffers": buffers}
+        found = [(self._training_program(split, bare, min(stride, full), native=True), bare, full)] if full else []
+        if full < steps:
+            found.append((self._training_program(split, inputs, 1), inputs, steps))
+        return found
+
+    def _training_program(self, split: Split, inputs: StepInputs, stride: int, *, native: bool = False) -> Program:
+        place = id(split), native
+        if place not in self._training:
             start, first = time.perf_counter(), self._runs[0]
             kind, over_runs = first.optimiser.kind, self._over_runs
-            step = make_step(self._task, self._network, kind, first.augment, self._precision, over_runs=over_runs)
+            step = make_step(
+                *(self._task, self._network, kind, first.augment, self._precision),
+                over_runs=over_runs,
+                at_once=self._update_at_once(),
+            )
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
+            weigh_rows(self._network, None, native=native)
             with plain_convolutions():  # fills caches; raises here if the design cannot be fused
                 step(two[0], {**two[1], "split": split}, two[2])
             steps = len(inputs["indices"])
@@ -213,9 +238,17 @@ class Fused:
                 self._compiled = steps * self._runs[0].epochs >= COMPILED
             shared = {**own, "split": split}
             program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=self._compiled)
-            self._training[id(split)] = split, program
+            weigh_rows(self._network, None)
+            self._training[place] = split, program
             self._setup += time.perf_counter() - start
-        return self._training[id(split)][1]
+        return self._training[place][1]
+
+    def _update_at_once(self) -> Traced | None:
+        """The update of a run alone in float32: one kernel of torch's instead of several for each tensor."""
+        if not self._alone or any(values.dtype != torch.float32 for values in self._stack.params.values()):
+            return None
+        hypers = hyper_tensors(self._runs[0], torch.zeros(()))
+        return traced_update(self._runs[0].optimiser.kind, {name: float(value) for name, value in hypers.items()})
 
     def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
@@ -231,7 +264,12 @@ class Fused:
     def _epoch_inputs(self, examples: int) -> StepInputs:
         dtype = next(iter(self._stack.params.values())).dtype
         shuffled = not self._task.ordered
-        return epoch_inputs(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+        inputs = epoch_inputs(self._network, self._runs, self._states, examples, dtype, shuffled=shuffled)
+        if not self._alone:
+            return inputs
+        first, steps = self._states[0].steps + 1, len(inputs["indices"])  # which step it is: for a fused update
+        counts = torch.arange(first, first + steps, dtype=torch.float32)[:, None]
+        return {**inputs, "changing": {**inputs["changing"], "count": counts}}
 
     def _wait(self) -> None:
         if self._device.type == "cuda":

@@ -28,6 +28,7 @@ from tiebreak.study.base import RunPrecision
 from tiebreak.study.optimiser import Kind
 from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.augmentation import augmented
+from tiebreak.train.foreach_update import Traced
 from tiebreak.train.optim import clip_factor, update
 from tiebreak.train.precision import callable_in
 
@@ -97,8 +98,11 @@ def make_step(
     precision: RunPrecision | None = None,
     *,
     over_runs: OverRuns = vmap,
+    at_once: Traced | None = None,
 ) -> Function:
     """One training step of n runs; `over_runs` makes it of a function of one run: `vmap`, or `alone` for a single run.
+
+    `at_once` updates all parameters of a single run; without it they are updated one by one.
 
     state, changed in place: params, buffers, slots and averages [n, ...], and total [n], the sum of the losses; shared:
     the data (split), hypers and dropout rates [n]; inputs: those of this step, see `step_inputs`.
@@ -126,9 +130,12 @@ def make_step(
             gradient = {name: _spread(factor, grad.ndim) * grad for name, grad in gradient.items()}
         axes = {param.ndim for param in params.values()}
         spreads = {each: {key: _spread(number, each) for key, number in hypers.items()} for each in axes}
+        if at_once is not None:
+            _update_alone(at_once, params, gradient, slots, hypers)
         for name, param in params.items():
             spread = spreads[param.ndim]
-            update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
+            if at_once is None:
+                update(kind, param, gradient[name], slots[name], spread, into=(param, slots[name]))
             if averages:
                 torch.lerp(param, averages[name], spread["ema"], out=averages[name])
         for name, values in fresh.items():
@@ -136,6 +143,17 @@ def make_step(
         state["total"].add_(loss)
 
     return step
+
+
+def _update_alone(
+    at_once: Traced, params: Tensors, gradient: Tensors, slots: Mapping[str, Tensors], hypers: Tensors
+) -> None:
+    """Update the only run of a stack."""
+    names = list(next(iter(slots.values()))) if slots else []
+    columns = {slot: [slots[name][slot].squeeze(0) for name in params] for slot in names}
+    grads = [gradient[name].squeeze(0) for name in params]
+    own = {name: number.squeeze(0) for name, number in hypers.items()}
+    at_once([param.squeeze(0) for param in params.values()], grads, columns, own)
 
 
 def _spread(numbers: Tensor, axes: int) -> Tensor:
