@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -29,6 +30,14 @@ def apart(found: Tensor, wanted: Tensor) -> float:
     assert found.shape == wanted.shape
     assert found.is_contiguous()
     return float(torch.linalg.vector_norm(found.double().cpu() - wanted) / torch.linalg.vector_norm(wanted))
+
+
+def unfenced(kernel: Any) -> list[str]:
+    """The options of its compiled forms whose wgmma reads copies in flight without a fence: Triton 3.6 forgets it."""
+    forms = [form for caches in kernel.device_caches.values() for form in caches[0].values()]
+    assert forms
+    texts = ((str(form.metadata), form.asm["ptx"]) for form in forms)
+    return [name for name, ptx in texts if "wgmma.mma" in ptx and "cp.async" in ptx and "fence.proxy.async" not in ptx]
 
 
 def interpret(path: str) -> None:

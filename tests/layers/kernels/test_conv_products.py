@@ -36,7 +36,7 @@ def test_no_tile_that_four_warps_multiply_together() -> None:
     pytest.importorskip("triton")
     from tiebreak.layers.kernels.conv_products import Blocks
 
-    assert Blocks(32, 16, 16, 4).warps == 4
+    assert Blocks(32, 16, 16, 4).stages > Blocks(128, 16, 16, 4, 1).stages
     with pytest.raises(ValueError, match="64 rows"):
         Blocks(64, 16, 16, 8)
 

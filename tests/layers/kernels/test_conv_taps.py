@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from support.convolutions import DTYPES, LARGE, TAPS, TF32, check, check_in_interpreter, check_repeats
-from support.triton_kernels import interpret, needs_interpreter
+from support.triton_kernels import interpret, needs_interpreter, unfenced
 
 
 @pytest.mark.gpu
@@ -33,6 +33,9 @@ def test_taps_of_large_layers_on_a_gpu(name: str, dtype: torch.dtype, monkeypatc
     monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
     check(LARGE[name], dtype, "cuda", TF32)
     check_repeats(LARGE[name], dtype)
+    from tiebreak.layers.kernels.conv_taps import gather_taps, weight_taps
+
+    assert not unfenced(gather_taps) + unfenced(weight_taps)
 
 
 @pytest.mark.kernels

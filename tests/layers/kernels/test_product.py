@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from support.triton_kernels import CLOSE, apart, interpret, needs_interpreter
+from support.triton_kernels import CLOSE, apart, interpret, needs_interpreter, unfenced
 
 PRODUCTS = {  # M, K, N
     "the CNN's hidden layer": (8, 576, 320),
@@ -47,6 +47,21 @@ def check_product(name: str, device: str) -> None:
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products_on_a_gpu(name: str) -> None:
     check_product(name, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_one_tf32_product_on_a_gpu(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tiebreak.layers.kernels.product import _product, product
+
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    generator = torch.Generator().manual_seed(0)
+    for rows, inner, columns in ((640, 64, 192), (1024, 512, 256)):
+        a, b = (torch.randn(3, *size, generator=generator).to(dtype) for size in ((rows, inner), (inner, columns)))
+        found = product(a.to("cuda"), b.to("cuda"))
+        assert apart(found, a.double() @ b.double()) < 4e-3
+        assert torch.equal(product(a.to("cuda"), b.to("cuda")), found)
+    assert not unfenced(_product)
 
 
 @pytest.mark.kernels

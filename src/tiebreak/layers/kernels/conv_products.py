@@ -43,13 +43,13 @@ class Blocks:
     stages: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse tiles that four warps would multiply together.
+        """Refuse loads in flight for tiles that four warps would multiply together.
 
         On Hopper those products read shared memory by themselves (wgmma). Up to at least Triton 3.6, nothing orders
-        such a read after the copies that fill the memory (no fence.proxy.async), and sums come out wrong now and then.
+        such a read after the copies in flight (no fence.proxy.async), and sums come out wrong now and then.
         """
-        if self.m >= 64 and self.warps % 4 == 0:
-            raise ValueError(f"a tile of {self.m} rows by {self.warps} warps: take fewer than 64 rows or than 4 warps")
+        if self.m >= 64 and self.warps % 4 == 0 and self.stages > 1:
+            raise ValueError(f"{self}: take fewer than 64 rows, fewer than 4 warps, or one stage")
 
 
 WIDENED = os.environ.get("TRITON_INTERPRET") == "1"  # the interpreter has no product of bfloat16: the same in float32
