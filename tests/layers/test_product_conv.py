@@ -12,7 +12,6 @@ from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from support.convolutions import DEPTHWISE, PRODUCTS, TAPS, Shape, tensors_of
-from tiebreak.layers import product_conv as module
 from tiebreak.layers.product_conv import (
     ProductConv1d,
     ProductConv2d,
@@ -26,8 +25,12 @@ SHAPES = PRODUCTS | TAPS | {f"depthwise, {name}": shape for name, shape in DEPTH
 CLOSE: Any = {"rtol": 1e-12, "atol": 1e-12}
 
 
-def test_it_is_off_until_it_has_been_measured() -> None:
-    assert not module.ENABLED
+def test_small_batches_take_it_where_the_other_form_has_nothing() -> None:
+    layers = nn.Sequential(nn.Conv2d(4, 4, 3), nn.Conv2d(4, 4, 3, groups=2), nn.Conv1d(4, 4, 3))
+    use_products(layers, batch=8)
+    assert [type(layer) for layer in layers] == [nn.Conv2d, ProductConv2d, ProductConv1d]
+    use_products(layers, batch=64)
+    assert type(layers[0]) is ProductConv2d
 
 
 @pytest.mark.parametrize("name", SHAPES)

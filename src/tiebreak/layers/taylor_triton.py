@@ -24,7 +24,7 @@ from torch.autograd.function import once_differentiable
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.taylor_forms import tables
 
-AUTO_LENGTH: int | None = None  # keys from which `form="auto"` takes this form on a GPU; None: never, until measured
+AUTO_LENGTH: int | None = 2048  # keys from which `form="auto"` takes this form on a GPU: measured from here on
 WIDEST, WIDEST_VALUES = 32, 128
 AT_ONCE = 64  # values of one pass: bfloat16 with 128 at D = 32 gave wrong gradients on an H200, then an illegal access
 TYPES = (torch.float32, torch.bfloat16, torch.float16)

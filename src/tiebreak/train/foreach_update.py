@@ -27,6 +27,18 @@ each: Any = torch  # its `_foreach` operations have no types
 FUSED: Mapping[Kind, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
 
 
+def _register_shapes() -> torch.library.Library:
+    """Tell tracing that the kernels with a rate on the device return nothing: torch 2.11 does not know it yet."""
+    library = torch.library.Library("aten", "IMPL", "Meta")  # type: ignore[no-untyped-call]
+    for name in ("_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}.tensor_lr", "Meta"):
+            library.impl(f"{name}.tensor_lr", lambda *args, **kwargs: None)  # type: ignore[no-untyped-call]
+    return library
+
+
+LIBRARY = _register_shapes()  # what it registered goes with it
+
+
 @dataclass(frozen=True)
 class Tensors:
     """A run's tensors as the lists that the operations take; in the order of the parameters."""

@@ -25,7 +25,7 @@ from tiebreak.layers.kernels.taylor_plan import power_of_2
 # ruff: noqa: PLR0913, PLR0917
 FEW = 528  # heads: four programs on each of 132 multiprocessors
 TILE = 16384  # numbers of the state at once, at most: 64 a thread
-BLOCKS = {"few": (64, 8), "many": (32, 8)}  # columns of the state at once, warps
+BLOCKS = {"few": (64, 8), "many": (64, 4)}  # columns of the state at once, warps
 
 
 @triton.jit

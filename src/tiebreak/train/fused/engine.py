@@ -25,7 +25,7 @@ from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.plain_convolutions import plain_convolutions
-from tiebreak.layers.product_conv import ENABLED, use_products
+from tiebreak.layers.product_conv import use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
@@ -78,7 +78,8 @@ class Fused:
         self._states = [*states, *[_copied(states[-1])] * padding]
         use_plain_cells(network, True)
         if self._device.type == "cuda" and not alone:
-            (use_products if ENABLED else stack_convolutions)(network)
+            use_products(network, runs[0].batch)
+            stack_convolutions(network)  # the others
         self._stack = Stack(self._states)
         if alone:
             _share(network, states[0])
