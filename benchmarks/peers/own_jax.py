@@ -178,7 +178,8 @@ class JaxRuns:
 
         def step(params: Any, slots: Any, split: Any, indices: Any, count: Any) -> Any:
             batch = {key: values[indices] for key, values in split.items()}
-            gradient = jax.vmap(jax.grad(loss))(params, batch)
+            with jax.default_matmul_precision(precise):  # where it is traced, which is not where it is jitted
+                gradient = jax.vmap(jax.grad(loss))(params, batch)
             if rule == "sgd":
                 return jax.tree.map(lambda p, g: p - lr * g, params, gradient), slots
             first = {key: 0.9 * slots[key][0] + 0.1 * gradient[key] for key in params}
@@ -188,8 +189,7 @@ class JaxRuns:
             new = {key: params[key] - rate * first[key] / (jnp.sqrt(second[key]) + small) for key in params}
             return new, {key: (first[key], second[key]) for key in params}
 
-        with jax.default_matmul_precision(precise):
-            self._step = jax.jit(step, donate_argnums=(0, 1))
+        self._step = jax.jit(step, donate_argnums=(0, 1))
 
     def run(self, steps: int) -> None:
         """Advance so many steps and wait."""

@@ -18,7 +18,8 @@ def test_it_is_refused_in_one_line_where_it_cannot_run(monkeypatch: pytest.Monke
         assert why in str(taylor_triton.refusal(given, given, terms))
     assert taylor_triton.refusal(x, x, 3) is None
     monkeypatch.setattr(taylor_triton, "AUTO_LENGTH", 1)
-    assert not taylor_triton.chosen(x, x, x, 3)  # not on a GPU
+    assert "causal" in str(taylor_triton.refusal(torch.randn(1, 4, 32), x, 3, causal=False))
+    assert not taylor_triton.chosen(x, x, x, 3, causal=True)  # not on a GPU
 
 
 def test_its_shapes_are_known_without_running() -> None:

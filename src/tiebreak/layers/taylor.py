@@ -83,7 +83,7 @@ def attend(
     `naive` makes the [Lq, Lk] matrix of weights. `parallel` (not causal) and `chunked` (causal) make features of one
     chunk at a time and keep only inputs and results for the gradient. `recurrent` (causal) is a loop of `step`. `auto`
     is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`. `triton` (a CUDA device,
-    two or three terms) is experimental: fast kernels that have not been measured yet (`taylor_triton`).
+    two or three terms) is experimental: fast kernels, see docs/theory/taylor.md for what they take and how fast they are.
     """
     if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
         with torch.autocast(q.device.type, enabled=False):
@@ -92,7 +92,7 @@ def attend(
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
     _check_form(form, causal)
-    if form == "triton" or (form == "auto" and chosen(q, k, v, terms)):
+    if form == "triton" or (form == "auto" and chosen(q, k, v, terms, causal=causal)):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
     size, lead = feature_size(q.shape[-1], terms), q.shape[:-2]

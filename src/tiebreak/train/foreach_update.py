@@ -26,17 +26,8 @@ Traced = Callable[[List, List, dict[str, List], Mapping[str, Tensor]], None]
 each: Any = torch  # its `_foreach` operations have no types
 FUSED: Mapping[Kind, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
 
-
-def _register_shapes() -> torch.library.Library:
-    """Tell tracing that the kernels with a rate on the device return nothing: torch 2.11 does not know it yet."""
-    library = torch.library.Library("aten", "IMPL", "Meta")  # type: ignore[no-untyped-call]
-    for name in ("_fused_adam_", "_fused_adamw_", "_fused_sgd_"):
-        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}.tensor_lr", "Meta"):
-            library.impl(f"{name}.tensor_lr", lambda *args, **kwargs: None)  # type: ignore[no-untyped-call]
-    return library
-
-
-LIBRARY = _register_shapes()  # what it registered goes with it
+# torch 2.11 cannot trace the kernels with a rate on the device: it does not know the shapes of what they return.
+TRACEABLE = torch._C._dispatch_has_kernel_for_dispatch_key("aten::_fused_adam_.tensor_lr", "Meta")
 
 
 @dataclass(frozen=True)
@@ -131,6 +122,8 @@ def traced_update(kind: Kind, hypers: Numbers) -> Traced | None:
         velocity = slots.get("velocity", [])
         each._fused_sgd_(params, _laid_out(grads, params), velocity, lr=changing["lr"], **numbers, **how)
 
+    if not TRACEABLE:
+        return None
     return adam if kind in FUSED else sgd if kind in ("sgd", "sgd-nesterov") else None
 
 
