@@ -12,7 +12,7 @@ direction steps go from T - 1 down, and the first state stands at place T.
 
 Layers take the op on a GPU in float32 up to WIDEST units, and the loop over time otherwise: with 512 units one program
 has to read too many weights at every step (H200, 10 runs of 35 steps: 26 ms, as products 2.5 ms). To measure,
-TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere, 0 nowhere, and 2 is `recurrent_walk` everywhere.
+TIEBREAK_RECURRENT_KERNEL=1 in the environment takes it everywhere and 0 nowhere.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ import torch
 from torch import Tensor
 
 from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM, gradient_step, step
-from tiebreak.layers.recurrent_walk import walk
 
-WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.119 ms a step and run with the op, 0.127 without
+WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.089 ms a step and run with the op, 0.127 without
 ROOMY = (9, 10)  # GPUs by capability with the 227 KB of shared memory that the kernel's tiles need: Hopper, Blackwell
-PRODUCTS = False  # whether wider layers are a `walk`: not measured yet
-Form = Literal["kernel", "products", "steps"]
-FORMS: dict[str, Form] = {"0": "steps", "1": "kernel", "2": "products"}
+Form = Literal["kernel", "steps"]
+FORMS: dict[str, Form] = {"0": "steps", "1": "kernel"}
 FORCED = FORMS.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
 
 
@@ -40,9 +38,8 @@ def form_of(weight: Tensor) -> Form:
         return FORCED
     if not weight.is_cuda or weight.dtype != torch.float32:
         return "steps"
-    if weight.shape[-1] <= WIDEST and torch.cuda.get_device_capability(weight.device)[0] in ROOMY:
-        return "kernel"
-    return "products" if PRODUCTS and not torch.is_autocast_enabled("cuda") else "steps"
+    fits = weight.shape[-1] <= WIDEST and torch.cuda.get_device_capability(weight.device)[0] in ROOMY
+    return "kernel" if fits else "steps"
 
 
 @torch.library.custom_op("tiebreak::recur", mutates_args=())
@@ -191,7 +188,7 @@ class _RecurGradient(torch.autograd.Function):
 
 def scan(
     drive: Tensor, weight: Tensor, bias: Tensor | None, parts: tuple[Tensor, ...], lengths: Tensor | None,
-    *, kind: str, reverse: bool, form: Form,
+    *, kind: str, reverse: bool,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:  # fmt: skip
     """One layer in one direction of one run: drive [T, B, G H] to the states [T, B, H] after each step and the last."""
     number = KINDS.index(kind)
@@ -200,10 +197,6 @@ def scan(
     bias = bias if bias is not None else weight.new_zeros(len(weight))
     memory = parts[1] if number == LSTM else weight.new_zeros(0)
     given = drive.to(weight.dtype), weight, bias, parts[0].to(weight.dtype), memory.to(weight.dtype), lengths
-    if form == "products":
-        steps, last = walk(*given, number, reverse)
-        end = steps[0] if reverse else steps[-1]
-        return steps, (end, last) if number == LSTM else (end,)
     states, _, _, last = _Recur.apply(*given, number, reverse, _precision(weight))  # type: ignore[no-untyped-call]
     steps = states[:-1] if reverse else states[1:]
     end = states[0] if reverse else states[-1]

@@ -130,7 +130,7 @@ class Recurrent(TwoForms, nn.RNNBase, Generic[Whole]):
         if form != "steps":
             reverse = name.endswith("_reverse")
             found, last = recurrent_scan.scan(
-                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse, form=form
+                drive, weight, own_bias, parts, lengths, kind=self.cell_kind(), reverse=reverse
             )
             return found if real is None else torch.where(real, found, 0.0), last
         drives = drive.unbind(0)

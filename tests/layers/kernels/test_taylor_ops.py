@@ -99,8 +99,8 @@ def test_transforms_and_mixed_precision_on_a_gpu() -> None:
         q, (k, v) = layer._split(layer.query(x)), layer.project_memory(x)
         out = attend(q, k, v, causal=True, form="triton")
         wanted = attend(q, k, v, causal=True, form="naive")
-    assert out.dtype == torch.bfloat16
-    assert float((out - wanted).norm() / wanted.norm()) < 1e-2
+    assert out.dtype == torch.float32  # as softmax under autocast
+    assert float((out - wanted).norm() / wanted.norm()) < 1e-4
     out.float().sum().backward()  # type: ignore[no-untyped-call]
     assert layer.key.weight.grad is not None
 

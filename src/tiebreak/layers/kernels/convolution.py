@@ -21,7 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tiebreak.layers.kernels.product import EARLY, OVERLAP, input_precision
+from tiebreak.layers.kernels.product import input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
 # So there are up to 23 of them; the functions that launch the kernels take at most five.
@@ -37,9 +37,6 @@ def _forward(
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     places: tl.constexpr = HO * WO
     tiles_n = tl.cdiv(ROWS * places, BN)
     tiles = tl.cdiv(O, BM) * tiles_n
@@ -75,9 +72,6 @@ def _input_gradient(
     SV: tl.constexpr, SH: tl.constexpr, ZV: tl.constexpr, ZH: tl.constexpr, DV: tl.constexpr, DH: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     places: tl.constexpr = H * W
     tiles_n = tl.cdiv(ROWS * places, BN)
     tiles = tl.cdiv(C, BM) * tiles_n
@@ -115,9 +109,6 @@ def _weight_gradient(
     CHUNK: tl.constexpr, PARTS: tl.constexpr, PRECISION: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     columns: tl.constexpr = C * P * Q + 1  # the last is the bias
     places: tl.constexpr = HO * WO
     tiles_n = tl.cdiv(columns, BN)
@@ -173,7 +164,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor, sizes: Sequence[int], geome
     m, n = _tile(outputs, places)
     shape = (rows, inputs, *x.shape[-2:], outputs, *weight.shape[-2:], *sizes)
     grid = (runs * triton.cdiv(outputs, m) * triton.cdiv(places, n),)
-    _forward[grid](x, weight, bias, y, *shape, *_flat(geometry), m, n, num_warps=4, **OVERLAP)
+    _forward[grid](x, weight, bias, y, *shape, *_flat(geometry), m, n, num_warps=4)
     return y
 
 
@@ -186,7 +177,7 @@ def input_gradient(dy: Tensor, weight: Tensor, size: Sequence[int], geometry: Ge
     m, n = _tile(inputs, places)
     shape = (rows, inputs, *size, outputs, *weight.shape[-2:], *dy.shape[-2:])
     grid = (runs * triton.cdiv(inputs, m) * triton.cdiv(places, n),)
-    _input_gradient[grid](dy, weight, dx, *shape, *_flat(geometry), m, n, num_warps=4, **OVERLAP)
+    _input_gradient[grid](dy, weight, dx, *shape, *_flat(geometry), m, n, num_warps=4)
     return dx
 
 
@@ -202,9 +193,7 @@ def weight_gradient(dy: Tensor, x: Tensor, kernel: Sequence[int], geometry: Geom
     grid = (runs * parts * triton.cdiv(outputs, m) * triton.cdiv(columns, n),)
     warps = 1 if m * n <= 512 else 4
     split = (chunk, parts, input_precision())
-    _weight_gradient[grid](
-        dy, x, dw, *shape, *_flat(geometry), *split, m, n, k, num_warps=warps, num_stages=3, **OVERLAP
-    )
+    _weight_gradient[grid](dy, x, dw, *shape, *_flat(geometry), *split, m, n, k, num_warps=warps, num_stages=3)
     return dw
 
 

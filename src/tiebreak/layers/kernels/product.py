@@ -14,8 +14,6 @@ Where TF32 is allowed (--precision tf32), one product.
 
 from __future__ import annotations
 
-import os
-
 import torch
 import triton
 import triton.language as tl
@@ -24,9 +22,6 @@ from torch import Tensor
 # Triton compiles a kernel for its parameters: it takes no structures, and every stride must be a constant of its own.
 # ruff: noqa: PLR0913, PLR0917
 
-# A kernel that is launched before the one before it has ended, and waits for it inside: off until it has been measured.
-EARLY = tl.constexpr(os.environ.get("TIEBREAK_PDL") == "1")
-OVERLAP = {"launch_pdl": True} if EARLY.value else {}
 TALL, LARGE = 512, 1 << 27  # rows, and multiplications of a run, from which on blocks of 128 rows are faster
 
 
@@ -39,9 +34,6 @@ def _product(
     M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
     DESCEND: tl.constexpr, PRECISION: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    if EARLY:
-        tl.extra.cuda.gdc_wait()
-        tl.extra.cuda.gdc_launch_dependents()
     tiles_n = tl.cdiv(N, BN)
     tiles = tl.cdiv(M, BM) * tiles_n
     tile, run = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
@@ -80,7 +72,7 @@ def _launch(a: Tensor, b: Tensor, c: Tensor, rate: Tensor | None) -> None:
         m, warps = 64, 2
     _product[(runs * triton.cdiv(rows, m) * triton.cdiv(columns, n),)](
         a, b, c, c if rate is None else rate, *a.stride(), *b.stride(), *c.stride(), rows, columns, inner,
-        rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages, **OVERLAP,
+        rate is not None, input_precision(), m, n, k, num_warps=warps, num_stages=stages,
     )  # fmt: skip
 
 

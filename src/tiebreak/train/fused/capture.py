@@ -6,7 +6,6 @@ all at once. The inputs of the steps are copied to fixed addresses before a repl
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,7 +21,6 @@ from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
 from tiebreak.train.fused.trace import Function, leaves_of, trace
 
-BRANCHES = os.environ.get("TIEBREAK_BRANCHES") == "1"  # updates side by side: off until it has been measured
 ALIGNED = 16  # elements: the compiler assumes that its inputs start at multiples of 16 bytes
 
 
@@ -46,8 +44,6 @@ class Captured:
         self._descents = rewrite(traced.graph, compiled=compiled)
         if AHEAD:
             compile_ahead(traced.graph)
-        several = len(self._descents) if BRANCHES else 0
-        self._sides: list[Any] = [torch.cuda.Stream() for _ in range(1, several)]  # type: ignore[no-untyped-call]
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph
@@ -93,22 +89,11 @@ class Captured:
     def _step(self, at: int) -> list[Tensor]:
         with torch.no_grad():
             found: list[Tensor] = self._call(*self._fixed, *[window[at] for window in self._windows])
-            self._descend(found)
-        return found[: self._result.num_leaves]
-
-    def _descend(self, found: list[Tensor]) -> None:
-        """The updates that were taken out of the graph. They are of different parameters: a GPU may do them at once."""
-        here = torch.cuda.current_stream()
-        streams = [here, *self._sides] if self._sides else [here] * len(self._descents)
-        for side in self._sides:
-            side.wait_stream(here)
-        for descent, stream in zip(self._descents, streams, strict=True):
-            a, b, rate = found[descent.first : descent.first + 3]
-            param = self._fixed[descent.param]
-            with torch.cuda.stream(stream):
+            for descent in self._descents:
+                a, b, rate = found[descent.first : descent.first + 3]
+                param = self._fixed[descent.param]
                 descend(param.view(len(param), a.shape[1], b.shape[2]), a, b, rate)
-        for side in self._sides:
-            here.wait_stream(side)
+        return found[: self._result.num_leaves]
 
 
 def _window(values: Tensor, steps: int) -> Tensor:
