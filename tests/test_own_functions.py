@@ -127,6 +127,7 @@ def test_an_exception_is_a_failed_run(tmp_path: Path) -> None:
         ({"basline": "wide"}, "'baseline'"),
         ({"until_decided": True}, "max_seeds=6"),  # and six seeds
         ({"seeds": None, "max_seeds": 8}, "until_decided"),
+        ({"seeds": None, "until_decided": "no"}, "True or False"),
         ({"seeds": None, "until_decided": True, "max_seeds": 3}, "at least 6"),
     ],
 )

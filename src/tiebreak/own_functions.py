@@ -64,7 +64,9 @@ def compare(
     for name in options:
         if name not in Options.__annotations__:
             raise TiebreakError(f"compare: no argument {name!r}; {nearest(name, Options.__annotations__)}")
-    growing = bool(options.get("until_decided")) or "max_seeds" in options
+    if not isinstance(asked := options.get("until_decided", False), bool):
+        raise TiebreakError(f"compare: until_decided should be True or False, not {asked!r}")
+    growing = asked or options.get("max_seeds") is not None
     if growing and seeds is not None:
         raise TiebreakError(f"compare: seeds={seeds} with until_decided: give max_seeds={seeds} for the most to train")
     functions = _functions(train, arms)

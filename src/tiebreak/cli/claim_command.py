@@ -88,6 +88,8 @@ def _statuses(folder: Path, named: bool, notify: Callable[[str], None]) -> list[
 
     kept = read_docket()
     own = own_entries(folder) if named or folder.is_dir() else []
+    if named and not own:
+        print_error(f"{folder}: no finished study there speaks of a claim; what follows is kept in the package")
     terms = {}
     for name in builtin_names():
         study = Study.load(name)

@@ -16,7 +16,7 @@ from tiebreak.text import listed, printable
 
 # What training one after the other costs, as measured: 16 runs of two CNNs on a core, 20 of three networks on an H200.
 COSTS = {
-    "cpu": "on a CPU that takes 1.4 to 2 times as long",
+    "cpu": "on a CPU that takes CNNs 1.4 to 2 times as long",
     "cuda": "on a GPU that takes 2 to 11 times as long where a step can be a CUDA graph, else 8 to 100 times",
 }
 
