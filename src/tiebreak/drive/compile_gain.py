@@ -2,9 +2,9 @@
 
 Known before: how long a step takes as traced (timed), how many steps are to come, and how many operations the step has.
 The compiler's seconds and its gain are known only afterwards. Both are assumptions, from an H200. Seconds, alone on 16
-cores: 47 (residual network, 2,071 operations), 87 (transformer, 2,000), 89 (translator, 4,560), so 0.02 to 0.04 for an
-operation. Sixteen compilers at once took about three times as long, which makes 0.011 to 0.031: 191 s for the same
-residual network, 105 s for the transformer, 53 s for a depthwise network (640 operations), 146 s for the translator.
+cores: 47 (residual network, 2,071 operations), 87 (transformer, 1,815), 89 (translator, 4,560), so 0.02 to 0.05 for an
+operation. Beside fifteen others: 191 s for the same residual network, 105 s for the transformer, 53 s for a depthwise
+network (673 operations), 146 s for the translator; a third of that, which is a guess, makes 0.011 to 0.031.
 Gain: 1.3, 1.6 and 2.1 times as fast. What was compiled before is read from disk in a fraction of that time.
 """
 

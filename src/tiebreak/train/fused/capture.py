@@ -13,9 +13,7 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.kernels.compile_ahead import compile_ahead
 from tiebreak.layers.kernels.product import descend
-from tiebreak.layers.plain_convolutions import AHEAD
 from tiebreak.train.fused.compiler import compile_graph
 from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
@@ -42,8 +40,6 @@ class Captured:
         traced = trace(function, state, shared, row)
         self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph, compiled=compiled)
-        if AHEAD:
-            compile_ahead(traced.graph)
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph

@@ -24,7 +24,6 @@ from tiebreak.layers.batchnorm import batchnorms, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
-from tiebreak.layers.plain_convolutions import plain_convolutions
 from tiebreak.layers.product_conv import use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
@@ -232,8 +231,7 @@ class Fused:
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             weigh_rows(self._network, None, native=native)
-            with plain_convolutions():  # fills caches; raises here if the design cannot be fused
-                step(two[0], {**two[1], "split": split}, two[2])
+            step(two[0], {**two[1], "split": split}, two[2])  # fills caches; raises here if the design cannot be fused
             steps = len(inputs["indices"])
             if self._compiled is None:  # decided by the whole run, so that a resumed one decides the same
                 self._compiled = steps * self._runs[0].epochs >= COMPILED
