@@ -66,6 +66,7 @@ class Tuning:
     warps: int = 4
     stages: int = 1  # no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
+    ahead: bool = False  # the next tiles are loaded into registers before the products of these
 
     def options(self) -> dict[str, int]:
         """What a launch takes."""
@@ -75,7 +76,7 @@ class Tuning:
 
 # Measured on an H200 at 16 heads of D = 16 and values of 64, where one stage is as fast as two.
 TUNING: dict[str, Tuning] = {  # for bfloat16
-    "states": Tuning(rows=32, features=128),
+    "states": Tuning(rows=32, ahead=True),
     "scan": Tuning(rows=512),
     "forward": Tuning(rows=128, features=32, warps=8, registers=128),
     "queries": Tuning(rows=64, features=32),
@@ -199,9 +200,9 @@ class Plan:
         return -(-length // self.segment) - (1 if self.causal else 0)
 
     @cached_property
-    def block(self) -> int:
-        """Features of the second order that one program of the states makes."""
-        return min(self.tuning["states"].features, self.quadratic) if self.quadratic else 16
+    def blocks(self) -> int:
+        """Programs that make the state of one segment: each has some of the features."""
+        return -(-self.features // self.tuning["states"].features)
 
     @cached_property
     def _known(self) -> dict[tuple[str, bool], Constants]:
@@ -218,23 +219,23 @@ class Plan:
                 "M": tuned.rows,
                 "N": min(tuned.others, tuned.rows),
                 "W": min(tuned.features, self.quadratic or 16),
+                "AHEAD": tuned.ahead,
             }
             known = self._known[name, masked] = Constants({**self.sizes, **own}, tuned.options())
         return known
 
-    def state_constants(self, name: str, masked: bool, gradient: bool) -> Constants:
-        """What the kernel of the states is compiled for: "quadratic" features, "low" ones or "both"."""
-        key = (f"{name} {gradient}", masked)
+    def state_constants(self, masked: bool, gradient: bool) -> Constants:
+        """What the kernel of the states is compiled for."""
+        key = (f"states {gradient}", masked)
         if (known := self._known.get(key)) is None:
             tuned = self.tuning["states"]
             own = {
-                "QUADRATIC": name != "low",
-                "LOW": name != "quadratic",
                 "GRADIENT": gradient,
                 "MASKED": masked,
                 "T": self.segment,
                 "C": min(tuned.rows, self.segment),
-                "W": self.block,
+                "W": tuned.features,
+                "AHEAD": tuned.ahead,
             }
             known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
         return known
