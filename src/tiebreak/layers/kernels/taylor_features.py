@@ -17,6 +17,7 @@ import triton
 import triton.language as tl
 
 # Triton takes no structures: every size is a constant of its own.
+# ruff: noqa: PLR0913, PLR0917
 
 
 @triton.jit
@@ -104,7 +105,7 @@ def narrow(x, TYPE: tl.constexpr, PRECISION: tl.constexpr):
 
 @triton.jit
 def tile(base, start, stride, length, ROWS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr):
-    """Rows start ... start + ROWS - 1 of a matrix [length, WIDTH], with zeros around it, in the type they are kept in."""
+    """Rows start ... start + ROWS - 1 of a matrix [length, WIDTH], with zeros around it, in the matrix's type."""
     row, column = tl.arange(0, ROWS), tl.arange(0, PADDED)
     inside = (start + row < length)[:, None]
     if WIDTH < PADDED:
