@@ -23,12 +23,13 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.taylor_forms import tables
+from tiebreak.layers.taylor_forms import How, naive, tables, wide
 
 AUTO_LENGTH: int | None = None  # keys from which `form="auto"` takes this form on a GPU; None: never, see docs
 WIDEST, WIDEST_VALUES = 32, 128
 WIDEST_FULL = 16  # D without a causal mask: at 32 the gradients of bfloat16 were wrong on an H200, cause unknown
 AT_ONCE = 64  # values of one pass: bfloat16 with 128 at D = 32 gave wrong gradients on an H200, then an illegal access
+FEW = 16  # keys without a causal mask under which rounded features would show: weights are computed one by one
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
@@ -66,6 +67,9 @@ def attend_triton(
         found = [attend_triton(q, k, each, mask, terms=terms, causal=causal, scale=scale) for each in parts]
         return torch.cat(found, dim=-1)
     lead = q.shape[:-2]
+    if not causal and k.shape[-2] < FEW:
+        may = None if mask is None else mask.expand(*lead, k.shape[-2])
+        return naive(q, k, v, may, How(terms, scale, causal, FEW, wide(q.dtype)))
     heads = lead[-1] if lead else 1
     rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
     may = None if mask is None else mask.expand(*lead, k.shape[-2]).reshape(-1, heads, k.shape[-2])

@@ -51,6 +51,27 @@ def test_gradients_alone_compiled_and_under_vmap() -> None:
     check_transforms("cpu")
 
 
+@pytest.mark.kernels
+@in_interpreter
+def test_compiled_once_for_several_lengths() -> None:
+    """One segment has no states, several have."""
+    whole = torch.compile(
+        partial(attend, causal=True, form="triton"), fullgraph=True, dynamic=True, backend="aot_eager"
+    )
+    for length in (9, 600):
+        given = [torch.randn(1, 1, length, width, requires_grad=True) for width in (8, 8, 16)]
+        found, wanted = (form(*given).sin().sum() for form in (whole, partial(attend, causal=True, form="naive")))
+        same(torch.autograd.grad(found, given), torch.autograd.grad(wanted, given))
+
+
+@pytest.mark.kernels
+@in_interpreter
+def test_few_keys_without_a_causal_mask_are_not_rounded_as_features() -> None:
+    given = [torch.randn(2, 2, 3, width, dtype=torch.bfloat16) for width in (8, 8, 16)]
+    exact = attend(*(each.double() for each in given), form="naive")
+    assert float((attend(*given, form="triton").double() - exact).norm() / exact.norm()) < 3e-3
+
+
 def check_wide_values(device: str, d: int, values: int, length: int) -> None:
     """Values wider than `AT_ONCE` are computed in parts."""
     for causal in (False, True) if d <= WIDEST_FULL else (True,):
