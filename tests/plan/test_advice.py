@@ -115,6 +115,13 @@ def test_a_batch_of_whole_graphs_is_named_and_the_data_is_counted_in_nodes(tmp_p
     assert (held.unit, held.held["train"], held.sizes["train"]) == ("nodes", 80, 10)
 
 
+def test_features_whose_sum_may_be_zero_are_named() -> None:
+    study = Study.load("graph-normalisation").quickened()
+    given = PlannedData(sizes={"train": 10, "test": 1000}, official=None, synthetic=False, signed=True)
+    assert "normalise_features = false" in one(study, given)
+    assert warnings(study.model_copy(update={"options": {"normalise_features": False}}), given) == []
+
+
 def test_arms_that_are_the_same_are_named(plan_of: Callable[..., Plan]) -> None:
     twin = {**POOL, "name": "twin"}
     plan = plan_of(arms=[POOL, twin], comparisons=[{"a": "pool", "b": "twin"}], seeds=6)

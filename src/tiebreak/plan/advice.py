@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiebreak.plan.resolve import comparison_count, uses_hyper
+from tiebreak.plan.resolve import comparison_count, task_options, uses_hyper
 from tiebreak.plan.runs import PlannedArm
 from tiebreak.study import registry
 from tiebreak.study.schema import Study
@@ -40,6 +40,7 @@ class PlannedData:
     sizes: Mapping[str, int]
     official: bool | None
     synthetic: bool
+    signed: bool = False  # a graph with features below 0
 
 
 def warnings(
@@ -72,6 +73,11 @@ def _data(study: Study, data: PlannedData) -> Iterator[str]:
         yield f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
     if data.synthetic:
         yield f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it"
+    if data.signed and any(task_options(study, arm)["normalise_features"] for arm in study.arms):
+        yield (
+            f"{study.data} has features below 0, and normalise_features divides those of each node by their sum, which "
+            "may be near 0; set normalise_features = false in [options]"
+        )
     yield from _batches(study, data.sizes.get("train", 0))
 
 

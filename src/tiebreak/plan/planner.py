@@ -145,7 +145,17 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         runs=runs,
         terms=equal_terms(study, arms, sizes["train"]),
         warnings=tuple(
-            warnings(study, PlannedData(sizes=sizes, official=data.official, synthetic=synthetic), arms, networks)
+            warnings(
+                study,
+                PlannedData(
+                    sizes=sizes,
+                    official=data.official,
+                    synthetic=synthetic,
+                    signed=bool(getattr(data, "signed", False)),  # only a graph has it
+                ),
+                arms,
+                networks,
+            )
         ),
     )
 
