@@ -5,6 +5,7 @@ They are named by the run's identity, so that a run that was interrupted finds i
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from tiebreak.errors import TiebreakError
+from tiebreak.files import failure
 from tiebreak.results.record import PROGRAM_RUNS
 from tiebreak.text import printable
 
@@ -38,20 +40,37 @@ class RunFolder:
         for path in (self._runs, self.out, self.log, self.process_file):
             if path.is_symlink():
                 raise TiebreakError(f"{path}: a symbolic link, which is not followed here; remove it")
-        self.out.mkdir(parents=True, exist_ok=True)
-        for name in stale:
-            if name is not None:
-                (self.out / name).unlink(missing_ok=True)
-        with self.log.open("ab") as log:
-            log.write(f"[tiebreak] started {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
-            return log.tell()
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+            for name in stale:
+                if name is not None:
+                    self._remove(self.out / name)
+            with self.log.open("ab") as log:
+                log.write(f"[tiebreak] started {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
+                return log.tell()
+        except OSError as error:
+            raise failure(self.out, "cannot be made ready for a run", error) from None
+
+    def _remove(self, path: Path) -> None:
+        above = path.parent
+        while above != self.out:
+            if above.is_symlink():
+                return  # it leads elsewhere; what is read there later is refused
+            above = above.parent
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
 
     def tail(self, start: int) -> str:
         """The last lines of the output since `start`, safe to print."""
-        with self.log.open("rb") as log:
-            end = log.seek(0, 2)
-            log.seek(max(start, end - TAIL_BYTES))
-            lines = log.read().decode("utf-8", errors="replace").splitlines()
+        try:
+            with self.log.open("rb") as log:
+                end = log.seek(0, 2)
+                log.seek(max(start, end - TAIL_BYTES))
+                lines = log.read().decode("utf-8", errors="replace").splitlines()
+        except OSError as error:
+            return f"(the output cannot be read: {error.strerror}; did the program remove it?)"
         return "\n".join(printable(line.rpartition("\r")[2])[:500] for line in lines[-TAIL_LINES:])
 
     def end_leftover(self) -> bool:
