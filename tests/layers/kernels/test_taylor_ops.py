@@ -15,7 +15,6 @@ from torch.func import grad, vmap
 from support.triton_kernels import in_interpreter
 from tiebreak.layers.heads import MultiHead
 from tiebreak.layers.taylor import attend
-from tiebreak.layers.taylor_triton import WIDEST_FULL
 
 
 def make(device: str) -> tuple[list[Tensor], Tensor]:
@@ -76,7 +75,7 @@ def test_few_keys_without_a_causal_mask_are_not_rounded_as_features() -> None:
 
 def check_wide_values(device: str, d: int, values: int, length: int) -> None:
     """Values wider than `AT_ONCE` are computed in parts."""
-    for causal in (False, True) if d <= WIDEST_FULL else (True,):
+    for causal in (False, True):
         draws = torch.Generator().manual_seed(0)
         shapes = ((2, 3, length, width) for width in (d, d, values))
         given = [torch.randn(shape, generator=draws).to(device, torch.bfloat16).requires_grad_() for shape in shapes]
