@@ -44,35 +44,25 @@ QUOTED = [  # issue 22: measured on an H200, not on this machine now
     ("flash-linear-attention, fused_chunk_based", {"8 forward": 2.87, "8 both": 15.7, "1 forward": 13.4, "1 both": 66}),
     ("ThunderKittens based (forward only, no normaliser)", {"8 forward": 0.37, "1 forward": 3.1}),
 ]
-# Rows, rows of the other side, features, warps, stages, registers, whether the next tiles are loaded ahead, whether
-# descriptors copy them. More than one stage only with those, or with two warps, which take no wgmma: Triton 3.6 does
-# not fence other copies before wgmma reads them.
+# Rows, rows of the other side, features, warps, stages, registers, whether descriptors copy tiles. More than one stage
+# only with those: Triton 3.6 does not fence other copies before wgmma reads them.
 CHOICES: dict[str, list[tuple[Any, ...]]] = {
     "states": [
-        (64, 64, 64, 4, 3, None, False, True),
-        (64, 64, 64, 4, 4, None, False, True),
-        (128, 64, 64, 4, 2, None, False, True),
-        (32, 64, 64, 4, 1, None, True),
+        (64, 64, 64, 4, 3, None, True),
+        (64, 64, 64, 4, 4, None, True),
+        (128, 64, 64, 4, 2, None, True),
+        (32, 64, 64, 4, 3, None, True),
+        (32, 64, 64, 4),
     ],
     "forward": [
-        (64, 64, 32, 4, 3, None, True, True),
-        (64, 64, 32, 4, 4, None, True, True),
-        (128, 64, 32, 8, 3, 128, True, True),
-        (64, 64, 32, 4, 1, 128, True),
-    ],
-    "queries": [
+        (64, 64, 32, 4, 3, None, True),
+        (64, 64, 32, 4, 4, None, True),
+        (128, 64, 32, 8, 3, 128, True),
         (64, 64, 32, 4),
-        (64, 64, 32, 4, 1, 128, True),
-        (64, 64, 32, 4, 3, 128, False, True),
-        (64, 64, 32, 4, 2, None, False, True),
     ],
-    "keys": [
-        (64, 32, 32, 4, 1, 128),
-        (64, 32, 32, 4, 1, 128, True),
-        (64, 32, 32, 4, 1, 168, True),
-        (64, 32, 32, 4, 3, 128, False, True),
-    ],
-    "scan": [(1024,), (2048,)],
+    "queries": [(64, 64, 32, 4), (64, 64, 32, 4, 1, 128), (64, 32, 32, 4), (128, 64, 32, 8, 1, 128)],
+    "keys": [(64, 32, 32, 4, 1, 128), (64, 32, 32, 4), (64, 16, 32, 4), (128, 32, 32, 8, 1, 128)],
+    "scan": [(1024,), (2048,), (512,)],
 }
 DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
 COMPILED = (256, 1024)  # of the short lengths: compiling takes long
