@@ -83,7 +83,8 @@ def attend(
     `naive` makes the [Lq, Lk] matrix of weights. `parallel` (not causal) and `chunked` (causal) make features of one
     chunk at a time and keep only inputs and results for the gradient. `recurrent` (causal) is a loop of `step`. `auto`
     is `parallel` or `chunked`, except where features do not pay (`_short`), which is `naive`. `triton` (a CUDA device,
-    two or three terms) is experimental: fast kernels; docs/theory/taylor.md says what they take and how fast they are.
+    two or three terms) are fast kernels, which `auto` takes for 64 keys and more; docs/theory/taylor.md says what they
+    can compute and how fast they are.
     """
     if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
         with torch.autocast(q.device.type, enabled=False):
