@@ -68,10 +68,11 @@ def status(folder: FolderArgument) -> None:
     from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.report.terminal.status_table import print_status
     from tiebreak.results.folder import read_training_state
+    from tiebreak.results.misfit import explain_misfit
     from tiebreak.system import collector_paused
 
     plan, state = read_training_state(folder)
-    with collector_paused():
+    with collector_paused(), explain_misfit(plan.study):
         print_status(SafeConsole(), plan, state)
     for line in state.damaged:
         print_error(f"left out: {line}; `tiebreak run` with your study makes it again")
