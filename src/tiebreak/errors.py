@@ -47,7 +47,7 @@ def explain_design_errors(name: str, designs_from: str | None) -> Iterator[None]
     """Turn whatever a user's design raises into one line with its file and line; our own refusals stay as they are."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         own = _of_user([f for each in _chain(error) for f in traceback.extract_tb(each.__traceback__)], designs_from)
         if designs_from is None or (isinstance(error, TiebreakError) and not own):
             raise

@@ -5,6 +5,7 @@ They are named by the run's identity, so that a run that was interrupted finds i
 
 from __future__ import annotations
 
+import shutil
 import time
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
@@ -51,14 +52,16 @@ class RunFolder:
             raise files.failure(self.out, "cannot be prepared for a run", error) from None
 
     def _remove(self, name: str) -> None:
-        """Remove a file of {out}. A folder in its place, or a link on the way, stays: no reader takes it for scores."""
+        """Remove a file of {out}, or a folder in its place. Behind a link nothing is removed, nor read later."""
         path, parts = self.out, PurePosixPath(name).parts
         for part in parts[:-1]:
             path = path / part
             if path.is_symlink() or not path.is_dir():
                 return
         for last in parts[-1:]:
-            if not (path / last).is_dir() or (path / last).is_symlink():
+            if (path / last).is_dir() and not (path / last).is_symlink():
+                shutil.rmtree(path / last)
+            else:
                 (path / last).unlink(missing_ok=True)
 
     def tail(self, start: int) -> str:
