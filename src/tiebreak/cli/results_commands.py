@@ -115,7 +115,10 @@ def use(
     words: Annotated[int | None, typer.Option(metavar="N", help="Texts: words at most; default 100.")] = None,
     sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: seed of the sampling.")] = None,
 ) -> None:
-    """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text."""
+    """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text.
+
+    Designs of your own are run from the copy in the folder: of a stranger's folder, read designs.py first.
+    """
     from tiebreak.cli.use import use as use_run
     from tiebreak.report.terminal import listings
     from tiebreak.report.terminal.safe_console import SafeConsole
