@@ -107,7 +107,7 @@ def test_many_seeds_and_settings_stay_small() -> None:
 
 
 def test_the_axis_of_seeds_ends_where_the_metric_ends() -> None:
-    same = {seed: 1.0 for seed in range(3)}
+    same = dict.fromkeys(range(3), 1.0)
     sides = Sides(names=("a", "b"), places=(0, 1), scores=(same, same), limits=((0.0, 1.0), (0.0, 1.0)))
     svg = main_figures.paired_seeds(sides, name="p", quantity="accuracy")
     assert ">1.00<" in svg
