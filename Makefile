@@ -49,10 +49,10 @@ browser-test: $(STAMP) ## install Debian's Chromium if missing and look at the r
 	@command -v chromium >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium)
 	@$(BIN)/python -m pytest -q -m browser
 
-extras-test: $(STAMP) ## the tests of readers and writers for other tools, in an environment of their own
+extras-test: $(STAMP) ## the tests with libraries of other tools (trackers, Hugging Face), in an environment of their own
 	@test -x $(VENV)-extras/bin/python || $(PYTHON) -m venv $(VENV)-extras
-	@$(VENV)-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[trackers,dev]'
-	@OMP_NUM_THREADS=1 $(VENV)-extras/bin/python -m pytest -q -m extras tests/exchange
+	@$(VENV)-extras/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[trackers,examples,dev]'
+	@OMP_NUM_THREADS=1 $(VENV)-extras/bin/python -m pytest -q -m extras tests/exchange tests/test_examples.py
 
 cluster-test: $(STAMP) ## the tests that start a Ray cluster on this machine; installs Ray into .venv if missing
 	@$(BIN)/python -c "import ray" 2>/dev/null || $(BIN)/python -m pip install --quiet --disable-pip-version-check \

@@ -1,9 +1,10 @@
-"""The examples run: a PyTorch script, a function of scikit-learn, a notebook."""
+"""The examples run: a PyTorch script, a trainer of Hugging Face, a function of scikit-learn, a notebook."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,20 @@ def test_the_pytorch_script(tmp_path: Path, tiebreak: Tiebreak, monkeypatch: pyt
     assert {len(epochs) for epochs in result.records.epochs.values()} == {4}
     assert result.verdict.primary.examples_low is not None
     assert tiebreak("run", study, "--quick", "--out", tmp_path / "out").code == 0  # allowed before
+
+
+@pytest.mark.extras
+def test_the_trainer_of_hugging_face(tmp_path: Path, tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("transformers", "accelerate"):
+        if find_spec(name) is None:
+            pytest.skip(f"{name} is not installed: pip install 'tiebreak[examples]'")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    study = EXAMPLES / "hugging-face" / "smoothing.toml"
+    done = tiebreak("run", study, "--seeds", "1", "--out", tmp_path / "out", "--allow-program")
+    assert done.code == 0, done.err
+    records = api.open_result(tmp_path / "out").records
+    assert {record.status for record in records.runs.values()} == {"done"}, done.out
+    assert {len(epochs) for epochs in records.epochs.values()} == {3}
 
 
 @pytest.mark.parametrize("seeds", [2, pytest.param(20, marks=pytest.mark.slow)])

@@ -25,7 +25,7 @@ def draw() -> str:
 
 def content() -> ExportContent:
     verdict = table_verdict(SETS, TableQuestion(name="t", margin=0.1))
-    return ExportContent(verdict=verdict, scores=[], page=draw, names=["a", "b"])
+    return ExportContent(verdict=verdict, answer="", scores=[], page=draw, names=["a", "b"])
 
 
 def test_figures_are_recoloured_for_paper_and_those_of_a_phone_left_out() -> None:
@@ -53,3 +53,13 @@ def test_a_legend_names_the_arms_whose_colours_are_drawn_and_are_not_named() -> 
     assert [text.get_text() for text in legend.get_texts()] == ["first arm"]
     add_legend(figure, ["first arm"])  # it is named now
     assert len(figure.legends) == 1
+
+
+def test_arms_that_share_a_colour_are_told_apart_by_their_markers() -> None:
+    again = len(drawing.PALETTE)
+    with drawing.style():
+        figure, axes = drawing.sheet(200, 100, drawing.Margins())
+        axes.plot([0, 1], [1, 0], drawing.marker(again), color=drawing.colour(again))
+    add_legend(figure, [f"{place} is an arm" for place in range(again + 1)])
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [f"{again} is an arm"]

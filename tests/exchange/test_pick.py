@@ -50,6 +50,8 @@ def test_whole_numbers_that_were_read_as_floats_are_seeds() -> None:
         ("seed,a,b", ["0,1,2", "0,1,2"], {}, "line 3.*second.*seed 0"),
         ("model,seed,acc", ["vit,0,1", "cnn,0,2"], {}, "line 2.*no column 'arm'.*'model' holds 'vit'.*--arm"),
         ("arm,random_seed,score", ["a,0,1", "b,0,2"], {}, "--seed random_seed"),
+        ("random_state,a,b", ["0,1,2"], {}, "--seed random_state"),
+        ("run,a,b", [f"{n},.5,.6" for n in range(1, 6)], {}, "'run' counts the lines.*--seed run"),
         ("arm,seed,score", ["a,0,1"], {"score": "acc"}, "no column 'acc'.*--score"),
         ("arm,seed,score", ["a,0,1"], {"arm": "arch,lr"}, "no column 'arch,lr'"),
         ("dataset,arm,seed,score", [",a,0,1"], {}, "line 2: no dataset"),

@@ -11,6 +11,8 @@ from tiebreak.exchange.wandb_export import is_export, read_wandb
 def test_headers_of_exports_are_known() -> None:
     assert is_export(["Name", "State", "lr"])
     assert is_export(["Step", "vit-1 - acc", "vit-1 - acc__MIN"])
+    assert is_export(["trainer/global_step", "vit-1 - acc", "vit-1 - acc__MIN", "vit-1 - acc__MAX"])
+    assert not is_export(["seed", "vit - small", "vit - large"])
     assert not is_export(["arm", "seed", "score"])
     assert not is_export(["Name", "seed", "score"])
     assert not is_export([])
@@ -27,3 +29,11 @@ def test_what_is_no_export_is_one_line(tmp_path: Path) -> None:
     path.write_text("arm,seed\na,1\n")
     with pytest.raises(TiebreakError, match="line 1: neither"):
         read_wandb(path)
+
+
+def test_runs_of_the_same_name_are_several_runs(tmp_path: Path) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text('"Step","vit - acc","vit - _step","vit - acc","vit - _step"\n"0","0.5","0","0.6","0"\n')
+    table = read_wandb(path)
+    assert table.metrics == ["acc"]
+    assert [cells for _, cells in table.rows] == [["vit", "0.5", "0"], ["vit", "0.6", "0"]]

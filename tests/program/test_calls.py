@@ -12,6 +12,8 @@ import pytest
 
 from tiebreak.errors import TiebreakError
 from tiebreak.program.calls import EPOCHS, OUTCOMES, SCORES, call
+from tiebreak.program.score_files import read_curves
+from tiebreak.study.program_keys import Program
 
 SCORED = {"val": {"accuracy": np.float32(0.5)}, "test": {"accuracy": 1}}
 
@@ -50,3 +52,20 @@ def test_what_is_no_score(result: Any, tmp_path: Path) -> None:
     with pytest.raises(TiebreakError, match='"test"'):
         call(lambda seed: result, {}, seed=0, out=tmp_path)
     assert not (tmp_path / SCORES).exists()
+
+
+def resumes(seed: int, width: int, out: Path) -> Iterator[dict[str, Any]]:
+    first = not (out / "state").exists()
+    (out / "state").write_text("1")
+    for epoch in np.arange(0 if first else 1, 3):
+        if first and epoch == 2:
+            raise ValueError("crash")
+        yield {"epoch": epoch, "train_loss": 1.0, **SCORED}
+
+
+def test_epochs_of_an_earlier_attempt_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="crash"):
+        call(resumes, {"width": 64}, seed=3, out=tmp_path)
+    call(resumes, {"width": 64}, seed=3, out=tmp_path)
+    curves = read_curves(tmp_path, Program(command=("x",), epochs=EPOCHS))
+    assert len(curves) == 3

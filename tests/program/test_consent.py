@@ -42,3 +42,11 @@ def test_texts_that_arms_put_in_are_shown_and_belong_to_the_command(
     assert commands(made("rm -rf ~")) == ["sh -c 'rm -rf ~' '{seed}' '{out}' '{width}'"]
     assert is_allowed(made("echo", width=5))
     assert not is_allowed(made("rm -rf ~"))
+
+
+def test_the_refusal_names_every_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    arms = [{"name": "a", "with": {"good": 1}}, {"name": "b", "command": ["rm", "{seed}", "{out}"]}]
+    made = own_program.study(tmp_path, arms=arms, comparisons=[{"a": "a", "b": "b"}])
+    with pytest.raises(TiebreakError, match=r"toy\.py.* and \"rm"):
+        require_consent(made, allow=False)

@@ -40,7 +40,11 @@ def test_why_others_stay_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pa
     main.__dict__["__file__"] = str(script)
     script.write_text("import tiebreak\ntiebreak.compare(...)\n")
     assert "__main__" in reference(namespace["cell"]).why_here
-    script.write_text("if __name__ == '__main__':\n    pass\n")
+    script.write_text("if __name__ == '__main__':\n    def cell(seed): ...\n")
+    exec("\ndef cell(seed): ...", namespace)
+    main.__dict__["cell"] = namespace["cell"]
+    assert "put it above" in reference(namespace["cell"]).why_here
+    script.write_text("\ndef cell(seed): ...\nif __name__ == '__main__':\n    pass\n")
     assert (reference(namespace["cell"]).name, reference(namespace["cell"]).folder) == ("script:cell", str(tmp_path))
 
 

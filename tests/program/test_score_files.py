@@ -13,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tiebreak.errors import TiebreakError
-from tiebreak.program.score_files import MissingMetricError, Scores, read_curves, read_outcomes, read_scores_file
+from tiebreak.program.score_files import (
+    MissingMetricError,
+    Scores,
+    end_last_line,
+    read_curves,
+    read_outcomes,
+    read_scores_file,
+)
 from tiebreak.study.program_keys import Program
 
 PROGRAM = Program(command=("x",), epochs="m.jsonl", outcomes="o.npz")
@@ -49,6 +56,9 @@ def test_no_finite_number_is_a_result(tmp_path: Path, value: float) -> None:
         ({"test": {"accuracy": None}}, "accuracy"),
         ({"test": {"accuracy": True}}, "accuracy"),
         ({"test": {"accuracy": [1]}}, "accuracy"),
+        ({"test": {"accuracy": 1, "\ud800": 1}}, "no name"),  # half of a surrogate pair: no store can hold it
+        ({"test": {"accuracy": 1, "\x1b[31m": 1}}, "no name"),
+        ({"test": {"accuracy": 1} | {f"m{i}": 1 for i in range(1000)}}, "1,001 metrics"),
     ],
 )
 def test_malformed_scores(tmp_path: Path, content: Any, word: str) -> None:
@@ -84,6 +94,34 @@ def test_curves(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text('{"val_loss": 1}\nnonsense\n')
     with pytest.raises(TiebreakError, match="line 2"):
         read_curves(tmp_path, PROGRAM)
+    for line, word in (('{"\\ud800": 1}', "no name"), ('{"a": ' * 50 + "1" + "}" * 50, "deep")):
+        (tmp_path / "m.jsonl").write_text(f"{line}\n")
+        with pytest.raises(TiebreakError, match=word):
+            read_curves(tmp_path, PROGRAM)
+
+
+@pytest.mark.parametrize(
+    ("left", "curve"),
+    [
+        ('{"epoch": 0, "loss": 3}\n{"epoch": 1, "lo', [3, 2]),  # cut off
+        ('{"epoch": 0, "loss": 3}\n{"epoch": 1, "loss": 9}', [3, 2]),  # whole, without a line feed
+        ('{"epoch": 0, "loss": 3}\n{"epoch": 1, "loss": 9}\n{"epoch": 2, "loss": 9}\n', [3, 2]),  # was further
+        ('{"epoch": 0.0, "loss": 3}\n{"epoch": 1.0, "loss": 9}\n', [3, 2]),
+        ('{"ep', [2]),
+    ],
+)
+def test_what_an_interrupted_run_has_left_is_continued(tmp_path: Path, left: str, curve: list[float]) -> None:
+    (tmp_path / "m.jsonl").write_text(left)
+    end_last_line(tmp_path, PROGRAM)
+    with (tmp_path / "m.jsonl").open("a") as file:
+        file.write('{"epoch": 1, "loss": 2}\n')
+    assert [each["loss"] for each in read_curves(tmp_path, PROGRAM)] == curve
+
+
+def test_curves_that_cannot_be_read_do_not_stop_the_study(tmp_path: Path) -> None:
+    end_last_line(tmp_path, PROGRAM)
+    (tmp_path / "m.jsonl").mkdir()
+    end_last_line(tmp_path, PROGRAM)
 
 
 @given(st.text(max_size=60))

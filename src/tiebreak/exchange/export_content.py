@@ -11,8 +11,10 @@ from tiebreak.report.evidence import Evidence
 from tiebreak.report.page import document, score_page
 from tiebreak.results.record import Records
 from tiebreak.study.schema import Study, setting_label
+from tiebreak.text import number_of
 from tiebreak.verdict.model import Verdict
 from tiebreak.verdict.scores import Scores
+from tiebreak.verdict.sentences import answer
 from tiebreak.verdict.statistics import usable
 
 Value = str | int | float | None
@@ -24,6 +26,7 @@ class ExportContent:
     """The verdict, every score behind it, and how the report's page is drawn."""
 
     verdict: Verdict
+    answer: str  # the verdict's, without advice on what to run
     scores: Sequence[Row]
     page: Callable[[], str]
     names: Sequence[str]  # of the arms, in the order that decides their colours
@@ -33,6 +36,13 @@ class ExportContent:
         """What the arms are scored by, in words."""
         metric = self.verdict.metric
         return f"{metric.split} {metric.name}".replace("_", " ").strip()
+
+    @property
+    def families(self) -> str:
+        """The comparisons that Holm's correction counts together, in words: those over data sets are apart."""
+        over = sum(item.test == "wilcoxon" for item in self.verdict.comparisons)
+        every = number_of(len(self.verdict.comparisons) - over, "comparison")
+        return f"{every} on single data sets and, apart from these, for the {over} over data sets" if over else every
 
     @property
     def label(self) -> str:
@@ -85,7 +95,17 @@ def of_study(study: Study, plan: Plan, records: Records, verdict: Verdict) -> Ex
                 ]
     names = [arm.name for arm in study.arms]
     return ExportContent(
-        verdict=verdict, scores=rows, page=lambda: document.html(study, plan, records, verdict), names=names
+        verdict=verdict,
+        answer=answer(
+            verdict.comparisons,
+            seeds=verdict.seeds,
+            complete=verdict.finished == verdict.planned,
+            stopping=verdict.stopping,
+            advice=False,
+        ),
+        scores=rows,
+        page=lambda: document.html(study, plan, records, verdict),
+        names=names,
     )
 
 
@@ -105,4 +125,10 @@ def of_scores(verdict: Verdict, sets: Mapping[str, Scores]) -> ExportContent:
         for seed, score in own.items()
     ]
     names = list(dict.fromkeys(arm for scores in sets.values() for arm in scores))
-    return ExportContent(verdict=verdict, scores=rows, page=lambda: score_page.html(verdict, sets), names=names)
+    return ExportContent(
+        verdict=verdict,
+        answer=verdict.answer,
+        scores=rows,
+        page=lambda: score_page.html(verdict, sets),
+        names=names,
+    )

@@ -55,9 +55,17 @@ def add_legend(figure: Figure, names: Sequence[str]) -> None:
     from matplotlib.text import Text
 
     lines = [artist for artist in figure.findobj(Line2D) if isinstance(artist, Line2D)]
-    used = {to_hex(part) for line in lines for part in (line.get_color(), line.get_markeredgecolor())}
+    used: dict[str, set[str]] = {}  # the markers of each colour: with many arms the colours repeat with other markers
+    for line in lines:
+        for part in (line.get_color(), line.get_markeredgecolor()):
+            used.setdefault(to_hex(part), set()).update({str(line.get_marker())} - {"None"})
     texts = [artist.get_text() for artist in figure.findobj(Text) if isinstance(artist, Text)]
-    shown = [place for place, name in enumerate(names) if drawing.colour(place) in used]
+    shown = [
+        place
+        for place in range(len(names))
+        if (markers := used.get(drawing.colour(place))) is not None
+        and (not markers or drawing.marker(place) in markers)
+    ]
     if not shown or all(any(names[place][:8] in text for text in texts) for place in shown):
         return
     handles = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from tiebreak.exchange.export_content import ExportContent
 from tiebreak.report import formatting
-from tiebreak.text import number_of, printable
+from tiebreak.text import listed, printable
 from tiebreak.verdict.model import ArmResult, ComparisonResult
 
 SPECIAL = {
@@ -22,6 +22,7 @@ SPECIAL = {
 GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi chi psi omega"
 SPECIAL |= {unicodedata.lookup(f"GREEK SMALL LETTER {'LAMDA' if name == 'lambda' else name.upper()}"): rf"$\{name}$"
             for name in GREEK.split()}  # fmt: skip
+LATIN_END = 0x180  # of the letters with accents that pdfLaTeX knows in the encoding of paper.tex
 PAPER = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage[utf8]{inputenc}
@@ -43,7 +44,7 @@ def latex_files(content: ExportContent, figures: Mapping[str, str]) -> dict[str,
     """
     shown = "\n".join(
         f"\\begin{{figure}}\n\\centering\n\\includegraphics[width=\\linewidth,height=.4\\textheight,keepaspectratio]"
-        f"{{{name}}}\n\\caption{{{numbers(escape(label))}}}\n\\end{{figure}}\n\\clearpage"
+        f"{{{name}}}\n\\caption{{{numbers(escape(label[:1].upper() + label[1:]))}}}\n\\end{{figure}}\n\\clearpage"
         for name, label in figures.items()
     )
     return {
@@ -60,15 +61,17 @@ def escape(text: object) -> str:
     >>> escape("50 % of a_b"), escape("[x]"), escape("\N{SNOWMAN}")
     ('50 \\% of a\\_b', '{[}x{]}', 'U+2603')
     """
-    return "".join(_letter(letter) for letter in printable(text))
+    plain = printable(text)
+    return "".join(_letter(letter, after) for letter, after in zip(plain, [*plain[1:], ""], strict=True))
 
 
-def _letter(letter: str) -> str:
+def _letter(letter: str, after: str) -> str:
     if letter in SPECIAL:
         return SPECIAL[letter]
-    if letter.isascii() or (letter.isalpha() and unicodedata.normalize("NFD", letter)[0].isascii()):
-        return letter
-    return letter if letter in "äöüßéèêëàâçñæøåœÄÖÜÆØÅŒłŁđ§°µ¿¡£" else f"U+{ord(letter):04X}"
+    if letter.isascii():
+        return f"{letter}{{}}" if letter == after and letter in "-'," else letter  # "--" would become a dash
+    known = letter.isalpha() and ord(letter) < LATIN_END and unicodedata.normalize("NFD", letter)[0].isascii()
+    return letter if known or letter in "ßæøœÆØŒłŁđșțȘȚ§°µ¿¡£" else f"U+{ord(letter):04X}"
 
 
 def numbers(text: str) -> str:
@@ -117,9 +120,7 @@ def comparisons_table(content: ExportContent) -> str:
     }
     used = [text for test, text in tests.items() if any(item.test == test for item in items)]
     margins = sorted({item.margin for item in items})
-    over = sum(item.test == "wilcoxon" for item in items)
-    counted = number_of(len(items) - over, "comparison") + (f" on single sets and the {over} over sets" if over else "")
-    together = f"Intervals and $p$ hold for the {counted} together (Holm). " if len(items) > 1 else ""
+    together = f"Intervals and $p$ hold for the {content.families} together (Holm). " if len(items) > 1 else ""
     within = ", ".join(rf"$\pm${margin:g}" for margin in margins)
     caption = (
         f"Differences (first minus second arm) with 95\\,\\% intervals and $p$ values by {' and '.join(used)}. "
@@ -152,7 +153,7 @@ def _table(columns: str, caption: str, label: str, head: str, rows: Sequence[str
 def sentence(content: ExportContent) -> str:
     """The answer and how it was found, for the text."""
     verdict = content.verdict
-    answer = numbers(escape(verdict.answer))
+    answer = numbers(escape(content.answer))
     tests = {item.test for item in verdict.comparisons}
     by = {
         "paired-t": "paired $t$-tests by seed",
@@ -161,5 +162,7 @@ def sentence(content: ExportContent) -> str:
     }
     how = " and ".join(text for test, text in by.items() if test in tests)
     many = len(verdict.comparisons)
-    holm = f", with Holm's correction over {many} comparisons" if many > 1 else ""
-    return f"{answer} Verdicts are by {how}{holm}; differences below {verdict.margin:g} count as the same.\n"
+    holm = f", with Holm's correction for the {content.families}" if many > 1 else ""
+    seeds = [str(look.seeds) for look in verdict.primary.path]
+    looked = f" The looks at {listed(seeds)} seeds share the error (alpha spending)." if len(seeds) > 1 else ""
+    return f"{answer} Verdicts are by {how}{holm}; differences below {verdict.margin:g} count as the same.{looked}\n"

@@ -15,7 +15,10 @@ Parameter = str | int | float
 
 @dataclass(frozen=True, kw_only=True)
 class LoggedRun:
-    """One run. `epochs`: metrics by epoch; `final`: those of the test split, called test_…"""
+    """One run. `epochs`: metrics by epoch; `final`: those of the test split, called test_…
+
+    A program also gives scores on validation data at its end: final_val_…
+    """
 
     name: str
     parameters: Mapping[str, Parameter]
@@ -33,22 +36,27 @@ def logged_runs(study: Study, plan: Plan, records: Records) -> Iterator[LoggedRu
             if record is None:
                 continue
             setting = setting_label(run.setting) if run.setting else ""
-            hypers = {key: value for key, value in run.hypers.items() if value is not None}
+            given: dict[str, Parameter] = {"study": study.name, "arm": arm.name, "seed": run.seed}
+            if study.program is None:
+                hypers = {key: value for key, value in run.hypers.items() if value is not None}
+                given |= {"design": run.design, "data": run.data, "epochs": run.epochs, "batch": run.batch, **hypers}
+                given |= run.build
+            else:
+                given |= {**run.build, **run.options}
             final = records.finals.get(identity, {}).get(arm.evaluation)
             yield LoggedRun(
                 name=" ".join(filter(None, [arm.name, setting, f"seed {run.seed}"])),
-                parameters={
-                    "study": study.name, "arm": arm.name, "design": run.design, "seed": run.seed, "data": run.data,
-                    "epochs": run.epochs, "batch": run.batch, **hypers, **run.build,
-                },
+                parameters=given,
                 status=record.status,
                 epochs={
                     epoch: {key: value for key, value in found.metrics.items() if math.isfinite(value)}
                     for epoch, found in sorted(records.epochs.get(run.trajectory, {}).items())
-                    if epoch <= run.epochs
+                    if epoch <= run.epochs or study.program is not None  # a program's epochs are its own
                 },
                 final={} if final is None else {
-                    f"test_{key}": value for key, value in final.metrics.items() if math.isfinite(value)
+                    f"{'final' if key.startswith('val_') else 'test'}_{key}": value
+                    for key, value in final.metrics.items()
+                    if math.isfinite(value)
                 },
                 tags={
                     "tiebreak.identity": identity, "tiebreak.status": record.status,

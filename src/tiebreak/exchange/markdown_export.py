@@ -37,7 +37,7 @@ def markdown_table(content: ExportContent) -> str:
     ]
     return "\n".join(
         [
-            escape(verdict.answer),
+            escape(content.answer),
             "",
             *_table(["arm", f"{content.quantity}{lower}", "95 % interval of the mean", "n"], arms),
             "",
@@ -45,7 +45,7 @@ def markdown_table(content: ExportContent) -> str:
             "",
             *_table(["comparison", "difference", "95 % interval", "adjusted p", "over", "verdict"], compared),
             "",
-            f"Differences are the first arm minus the second; intervals and p hold for all {len(compared)} together "
+            f"Differences are the first arm minus the second; intervals and p hold for the {content.families} together "
             f"(Holm). Margin: ±{verdict.margin:g}.",
             "",
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tiebreak.errors import TiebreakError, nearest
@@ -14,7 +14,8 @@ from tiebreak.verdict.scores import Seed
 from tiebreak.verdict.statistics import usable
 
 USUAL = {"arm": "arm", "seed": "seed", "score": "score", "dataset": "dataset"}
-SEEDS = re.compile(r"seed|replicate", re.I)  # a column that looks like the seeds is not passed over in silence
+SEEDS = re.compile(r"seed|replicate|random_?state", re.I)  # a column that looks like the seeds is never passed over
+LEAST_COUNTED = 5  # lines that are numbered one by one: fewer may be scores
 WHOLE = re.compile(r"-?[0-9]{1,18}").fullmatch
 Read = Callable[[Sequence[Cell]], str]
 
@@ -97,7 +98,22 @@ def _pick_wide(table: Table, columns: Columns, arms: Sequence[int]) -> ScoreTabl
                 if key in own:
                     raise TiebreakError(f"{table.at(place)}: a second line for seed {key}; keep one of them")
                 own[key] = _number(table, place, cells[position], table.columns[position], wide=columns.score is None)
+    if columns.score is None:
+        _refuse_counter(table, found)
     return ScoreTable(sets=found, score="score", seeded=seed is not None, notes=table.notes)
+
+
+def _refuse_counter(table: Table, found: Mapping[str, Mapping[str, Mapping[Seed, float]]]) -> None:
+    """A column that counts the lines is no arm: the seeds, or an index."""
+    for scores in found.values():
+        for arm, own in scores.items():
+            values = list(own.values())
+            counted = values[0] in (0, 1) and values == [values[0] + step for step in range(len(values))]
+            if counted and len(values) >= LEAST_COUNTED:
+                raise TiebreakError(
+                    f"{printable(table.where)}: the column {arm!r} counts the lines, so it holds no scores; "
+                    f"if it holds the seeds, give --seed {arm}, else name the arms: --score COLUMN,COLUMN"
+                )
 
 
 def _wide_columns(table: Table, columns: Columns) -> list[int]:

@@ -19,7 +19,16 @@ CHART = re.compile(r"(?P<run>.+) - (?P<metric>.+?)(?P<extreme>__MIN|__MAX)?")
 def is_export(columns: Sequence[str]) -> bool:
     """Whether the header is one that W&B writes."""
     runs = RUN in columns and bool(MARKS & set(columns))
-    return runs or (bool(columns) and columns[0] in ("Step", "_step") and bool(_chart_columns(columns)))
+    return runs or _is_chart(columns)
+
+
+def _is_chart(columns: Sequence[str]) -> bool:
+    """Whether the header is a chart's. The first column is its x axis: steps, or any metric that was chosen for it."""
+    named = set(columns)
+    return any(
+        columns[0] in ("Step", "_step") or {f"{columns[place]}__MIN", f"{columns[place]}__MAX"} <= named
+        for place in _chart_columns(columns)
+    )
 
 
 def read_wandb(path: Path) -> Table:
@@ -61,8 +70,12 @@ def _chart(table: Table) -> Table:
     columns, last = _chart_columns(table.columns), dict[int, Cell]()
     for _, cells in table.rows:
         last.update({place: cells[place] for place in columns if str(cells[place]).strip()})
-    runs: dict[str, dict[str, Cell]] = {}
+    runs: dict[tuple[str, int], dict[str, Cell]] = {}
+    seen: Counter[tuple[str, str]] = Counter()
     for place, (run, metric) in columns.items():
-        runs.setdefault(run, {})[metric] = last.get(place)
+        which = seen[run, metric]  # several runs may have the same name
+        seen[run, metric] += 1
+        runs.setdefault((run, which), {})[metric] = last.get(place)
     notes = ["the score of a run is the last value of its curve"]
-    return from_runs(table.where, list(runs.items()), [metric for _, metric in columns.values()], notes=notes)
+    metrics = [metric for _, metric in columns.values() if not metric.startswith("_")]  # such as _step: W&B's own
+    return from_runs(table.where, [(run, own) for (run, _), own in runs.items()], metrics, notes=notes)

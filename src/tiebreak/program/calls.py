@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,22 @@ def call(function: Callable[..., Any], values: Mapping[str, Scalar], *, seed: in
 
 
 def _collect(epochs: Iterator[Any], path: Path) -> Any:
-    """The scores of a function that yields: what it returns, or the last dict. Each dict becomes a line of the file."""
+    """The scores of a function that yields: what it returns, or the last dict. Each dict becomes a line of the file.
+
+    Dicts with an `epoch` continue what an earlier attempt has left; without one they could not be told apart.
+    """
     last: Any = None
-    with path.open("w") as file:
+    with ExitStack() as stack:
+        file = None
         while True:
             try:
                 last = next(epochs)
             except StopIteration as stop:
                 return last if stop.value is None else stop.value
             kept = {key: value for key, value in last.items() if key != "outcomes"} if isinstance(last, dict) else last
+            if file is None:
+                continues = isinstance(kept, dict) and "epoch" in kept
+                file = stack.enter_context(path.open("a" if continues else "w"))
             file.write(json.dumps(_plain(kept)) + "\n")
             file.flush()
 

@@ -18,6 +18,7 @@ from tiebreak.plan.runs import digest
 from tiebreak.study.command_template import fill, names_in
 from tiebreak.study.program_rules import command_of, program_line
 from tiebreak.study.schema import Arm, Study
+from tiebreak.text import listed
 
 ALLOWED_FILE = "allowed-programs"
 
@@ -27,8 +28,9 @@ def require_consent(study: Study, *, allow: bool) -> None:
     if allow:
         _remember(study)
     elif not is_allowed(study):
+        lines = listed([repr(line) for line in commands(study)])
         raise TiebreakError(
-            f"study {study.name}: would run {commands(study)[0]!r} with all your rights; read it, then give "
+            f"study {study.name}: would run {lines} with all your rights; read it, then give "
             "--allow-program (tb.run: allow_program=True); it is remembered"
         )
 

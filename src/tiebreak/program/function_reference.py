@@ -42,8 +42,12 @@ def reference(function: Callable[..., Any]) -> Reference:
     if dotted == "__main__":
         spec = getattr(module, "__spec__", None)
         dotted = spec.name if spec is not None else Path(path).stem
-        if not _is_guarded(Path(path)):
+        guarded = _guarded_lines(Path(path))
+        if not guarded:
             why = f'{Path(path).name} would start again in a worker: put the call below `if __name__ == "__main__":`'
+            return Reference(name=short, why_here=why)
+        if any(function.__code__.co_firstlineno in lines for lines in guarded):
+            why = 'it is defined below `if __name__ == "__main__":`, which a worker does not run: put it above'
             return Reference(name=short, why_here=why)
     if _attribute(module, name) is not function:
         return Reference(name=short, why_here=f"{dotted}.{name} is another object, such as a decorated one")
@@ -75,11 +79,15 @@ def _attribute(module: ModuleType, name: str) -> Any:
     return found
 
 
-def _is_guarded(path: Path) -> bool:
-    """Whether the script has `if __name__ == "__main__":`, so that importing it does not run it."""
+def _guarded_lines(path: Path) -> list[range]:
+    """The lines of a script below `if __name__ == "__main__":`, which importing it does not run."""
     try:
         tree = ast.parse(files.read_text(path))
     except (TiebreakError, SyntaxError, ValueError, RecursionError):
-        return False
-    tests = [node for each in tree.body if isinstance(each, ast.If) for node in ast.walk(each.test)]
-    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in tests)
+        return []
+    return [
+        range(each.lineno, (each.end_lineno or each.lineno) + 1)
+        for each in tree.body
+        if isinstance(each, ast.If)
+        and any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(each.test))
+    ]

@@ -27,7 +27,7 @@ from tiebreak.program.ending import Reader
 from tiebreak.program.launch import Launched, command_line
 from tiebreak.program.local_calls import call_in_process
 from tiebreak.program.run_folder import RUN_VARIABLE, RunFolder
-from tiebreak.program.score_files import MissingMetricError
+from tiebreak.program.score_files import MissingMetricError, end_last_line
 from tiebreak.program.slots import Slots, visible_gpus
 from tiebreak.program.supervisor import Order
 from tiebreak.results.store import Store
@@ -163,7 +163,7 @@ class ProgramDriver:
 
     def _start(self, run: Run, place: int, slots: Slots) -> Running:
         folder = RunFolder(self._folder, run.identity)
-        log_start = folder.prepare(self._program.scores, self._program.outcomes)
+        log_start = self._prepare(folder)
         order = Order(
             command=command_line(self._study, self._study.arm(self._arms[run.identity]), run, folder.out),
             folder=self._program.folder,
@@ -173,6 +173,12 @@ class ProgramDriver:
             timeout=None if self._program.timeout is None else seconds(self._program.timeout),
         )
         return Running(run, place, folder, log_start, Launched(order))
+
+    def _prepare(self, folder: RunFolder) -> int:
+        """Make the run's folder, or have it ready for another attempt; the size of the output so far."""
+        log_start = folder.prepare(self._program.scores, self._program.outcomes)
+        end_last_line(folder.out, self._program)
+        return log_start
 
     def _show(self, running: Sequence[Running]) -> None:
         """Estimate how far runs are, from the time that others took."""
@@ -215,7 +221,7 @@ class ProgramDriver:
             return
         for run in runs:
             folder = RunFolder(self._folder, run.identity)
-            log_start = folder.prepare(self._program.scores, self._program.epochs, self._program.outcomes)
+            log_start = self._prepare(folder)
             self._listen(Progress(identities=(run.identity,), epochs=0.0, rate=0.0))
             ended = call_in_process(self._calls[self._arms[run.identity]], run, folder)
             try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,12 +20,15 @@ from tiebreak import files
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.errors import TiebreakError
 from tiebreak.study.program_keys import Program
-from tiebreak.text import listed, printable
+from tiebreak.text import listed, one_line, printable
 
 SCORES_BYTES = 1 << 20
 CURVE_BYTES = 64 << 20
 OUTCOME_BYTES = 128 << 20
 SPLITS = ("val", "test")
+MOST_METRICS = 1000  # of a split, or of an epoch
+NAME_LETTERS = 200  # of a metric's name
+DEPTH = 20  # of objects in objects, in a learning curve
 TOLERANCE = 1e-3  # between a score and the mean of its outcomes, relative to the score or to 1
 
 
@@ -73,11 +77,24 @@ def _metrics(content: Any, where: str) -> dict[str, float]:
     if not isinstance(content, dict):
         raise TiebreakError(f"{where}: should be an object of numbers by metric, not {printable(repr(content)[:40])}")
     found = {}
+    _check_names(content, where)
     for name, value in content.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if not is_number(value):
             raise TiebreakError(f"{where}.{printable(name)}: should be a number, not {printable(repr(value)[:40])}")
         found[name] = _number(value)
     return found
+
+
+def _check_names(metrics: Mapping[str, Any], where: str) -> None:
+    """Names that can be stored, shown and told apart, and not more of them than anybody reads."""
+    if len(metrics) > MOST_METRICS:
+        raise TiebreakError(f"{where}: {len(metrics):,} metrics; at most {MOST_METRICS:,} are kept")
+    for name in metrics:
+        if not name.isprintable() or not 0 < len(name) <= NAME_LETTERS:
+            shown = one_line(name, 40)
+            raise TiebreakError(
+                f"{where}: {shown!r} is no name of a metric: 1 to {NAME_LETTERS} printable characters are"
+            )
 
 
 def _number(value: float) -> float:
@@ -90,8 +107,8 @@ def _number(value: float) -> float:
 def read_curves(out: Path, program: Program) -> list[dict[str, float]]:
     """The metrics of each epoch, in order: one JSON object a line, flat (`val_loss`) or by split ({"val": {…}}).
 
-    Lines with the same `epoch` replace one another, so that a program which resumes may repeat some. A last line that
-    is cut off is left out. Test scores are not kept: nobody should look at them before the end.
+    An `epoch` that is there already replaces it and all after it, so that a program which resumes may repeat some. A
+    last line that is cut off is left out. Test scores are not kept: nobody should look at them before the end.
     """
     if program.epochs is None:
         return []
@@ -99,7 +116,7 @@ def read_curves(out: Path, program: Program) -> list[dict[str, float]]:
     if not path.exists():
         return []
     lines = files.read_text(path, CURVE_BYTES).split("\n")
-    found: dict[int, dict[str, float]] = {}
+    found: dict[float, dict[str, float]] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -111,19 +128,51 @@ def read_curves(out: Path, program: Program) -> list[dict[str, float]]:
             raise
         if not isinstance(content, dict):
             raise TiebreakError(f"{path}: line {number}: should be a JSON object")
-        epoch = content.get("epoch")
-        key = epoch if isinstance(epoch, int) else len(found) + 1
-        found.pop(key, None)
-        found[key] = _flat(content)
+        key = _number(content["epoch"]) if is_number(content.get("epoch")) else len(found) + 1
+        while key in found:
+            found.popitem()
+        found[key] = _flat(content, f"{path}: line {number}")
+        _check_names(found[key], f"{path}: line {number}")
     return list(found.values())
 
 
-def _flat(content: Mapping[str, Any]) -> dict[str, float]:
+def end_last_line(out: Path, program: Program) -> None:
+    """Make the curves of an interrupted run fit to be continued: without a last line that is cut off.
+
+    What the program appends would otherwise stand in that line, and no attempt could be read any more.
+    """
+    if program.epochs is None:
+        return
+    try:
+        path = _inside(out, program.epochs)
+        content = files.read_bytes(path, CURVE_BYTES) if path.exists() else b""
+    except TiebreakError:  # left as it is: the run says so when it ends, and the study goes on
+        return
+    last = content.rpartition(b"\n")[2]
+    if not last.strip() or path.suffix == ".gz":
+        return
+    try:
+        json.loads(last)
+    except (ValueError, RecursionError):
+        os.truncate(path, len(content) - len(last))
+    else:
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value of JSON is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _flat(content: Mapping[str, Any], where: str, depth: int = 0) -> dict[str, float]:
     found: dict[str, float] = {}
+    if depth > DEPTH:
+        raise TiebreakError(f"{where}: objects in objects, more than {DEPTH} deep")
     for name, value in content.items():
         if isinstance(value, dict):
-            found |= {f"{name}_{inner}": each for inner, each in _flat(value).items()}
-        elif isinstance(value, int | float) and not isinstance(value, bool) and name != "epoch":
+            found |= {f"{name}_{inner}": each for inner, each in _flat(value, where, depth + 1).items()}
+        elif is_number(value) and name != "epoch":
             found[name] = _number(value)
     return {name: value for name, value in found.items() if not name.startswith("test")}
 

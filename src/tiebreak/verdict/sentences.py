@@ -118,10 +118,12 @@ def answer(
     complete: bool,
     stopping: Stopping | None = None,
     number: Number = four_decimals,
+    advice: bool = True,
 ) -> str:
     """The primary comparison in words, and the seeds still needed where it is undecided.
 
-    `seeds` are planned; `complete` says whether every planned run has ended.
+    `seeds` are planned; `complete` says whether every planned run has ended. Without `advice` it names no option of a
+    command: for a paper.
     """
     primary = [item for item in comparisons if item.primary]
     text = sentences(primary, comparisons=len(comparisons), number=number)
@@ -131,7 +133,7 @@ def answer(
     if not complete and needed:
         there = min(item.seeds for item in primary)
         return f"{text} Not final: {there} of the {seeds} planned seeds are there."
-    if needed > seeds:
+    if needed > seeds and advice:
         text += f" {_seeds_sentence(primary, needed, seeds, least_seeds(len(comparisons)))}"
     return text
 

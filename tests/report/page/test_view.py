@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from support import sample_exhibits, sample_findings, sample_report
 from tiebreak.report import formatting
@@ -71,6 +72,21 @@ def test_the_legend_of_the_curves_counts_the_seeds_at_the_last_epoch() -> None:
         f"{arm}, lr=0.1" for arm in ("pool", "strided", "unpadded")
     ]
     assert ["n = 10 of 10" in item.text for item in legend] == [True, False, False]
+
+
+def test_runs_that_log_the_training_loss_only_are_counted_and_without_curves_there_is_no_legend() -> None:
+    whole = sample_report.complete()
+
+    def unknown(*keys: str) -> Evidence:
+        lost = dict.fromkeys(keys, math.nan)
+        epochs = {
+            trajectory: {n: dataclasses.replace(one, metrics={**one.metrics, **lost}) for n, one in own.items()}
+            for trajectory, own in whole.records.epochs.items()
+        }
+        return dataclasses.replace(whole, records=dataclasses.replace(whole.records, epochs=epochs))
+
+    assert "n = 10 of 10" in view.figures(unknown("val_accuracy"))["curve_legend"][0].text
+    assert view.notebook_figures(unknown("val_accuracy"))["curve_legend"] == []
 
 
 def test_published_figures_have_a_panel_for_each_metric() -> None:

@@ -167,7 +167,8 @@ def setting_grid(rows: Sequence[SettingRow], *, quantity: str) -> str:
         axes.grid(axis="x")
         axes.set_xlabel(drawing.fit(quantity, 250))
         chosen = ", ".join(f"{row.arm} {row.setting} {row.mean_text}" for row in rows if row.chosen)
-        return drawing.to_svg(figure, name="settings", label=f"{quantity} by arm and setting. Chosen: {chosen}.")
+        title = "by arm" if all(row.chosen for row in rows) else "by arm and setting. Chosen"
+        return drawing.to_svg(figure, name="settings", label=f"{quantity} {title}: {chosen}.")
 
 
 def _places(rows: Sequence[SettingRow]) -> tuple[list[float], dict[str, float]]:

@@ -158,7 +158,7 @@ def figures(evidence: Evidence) -> dict[str, Any]:
         "curves_apart": sum(bool(curve.points) for curve in curves) > MOST_TOGETHER,
         "curves_missing": _no_curves(curves),
         "curves_lower": _lower(evidence),
-        "curve_legend": _curve_legend(evidence, curves),
+        "curve_legend": _curve_legend(evidence, curves, drawn[1:]),
         "setting_grid": main_figures.setting_grid(
             settings, quantity=f"validation {metric_table.directed(metric, evidence.study.goal())}"
         ),
@@ -181,11 +181,12 @@ def notebook_figures(evidence: Evidence) -> dict[str, Any]:
     primary = [item for item in evidence.verdict.comparisons if item.primary]
     drawn = [_main_figures(evidence, item, number) for number, item in enumerate(primary)]
     key = f"val_{evidence.study.metric}"
-    small = [*(each.pairs for each in drawn), _curve_panel(evidence, key)]
+    panel = _curve_panel(evidence, key)
+    small = [*(each.pairs for each in drawn), panel]
     return {
         "difference_figures": [each.wide for each in drawn if each.wide],
         "small_figures": [svg for svg in small if svg],
-        "curve_legend": _curve_legend(evidence, _curves(evidence, key)),
+        "curve_legend": _curve_legend(evidence, _curves(evidence, key)) if panel else [],
     }
 
 
@@ -293,12 +294,14 @@ def _lower(evidence: Evidence) -> str:
     return listed([metric_table.readable(name) for name in dict.fromkeys((*less, "loss"))])
 
 
-def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve]) -> list[Legend]:
+def _curve_legend(evidence: Evidence, curves: Sequence[main_figures.Curve], others: Sequence[str] = ()) -> list[Legend]:
+    """The arms, each with the seeds at its last epoch; `others`: drawn metrics that an arm may have instead."""
     rows = {row.name: row for row in tables.arm_rows(evidence.verdict)}
     legend = []
     for curve in curves:
         setting = f", {rows[curve.arm].setting}" if curve.arm in rows and any(evidence.study.every_setting()) else ""
-        n = curve.points[-1].n if curve.points else 0
+        points = curve.points or next((found for key in others if (found := evidence.curve(curve.arm, key))), [])
+        n = points[-1].n if points else 0
         legend.append(Legend(index=curve.index, text=f"{curve.arm}{setting}: n = {n} of {evidence.study.seeds} seeds"))
     return legend
 

@@ -76,10 +76,11 @@ class TrainingState:
         return ", ".join(parts)
 
     def progress(self) -> str:
-        """The share of the work that is done, and the epochs."""
-        total = number_of(self.total_epochs, self.unit)
+        """The share of the work that is done, and the epochs where they are known."""
         percent = math.floor(100 * min(self.share + ROUNDING, 1.0))  # never 100 % while something is left
-        return f"{percent} %: {math.floor(self.epochs + ROUNDING):,} of {total}"
+        if self.unit != "epoch":
+            return f"{percent} %"
+        return f"{percent} %: {math.floor(self.epochs + ROUNDING):,} of {number_of(self.total_epochs, self.unit)}"
 
     @property
     def ended(self) -> bool:
