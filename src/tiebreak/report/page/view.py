@@ -141,7 +141,12 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
     sources = [name for item in verdict.claims for name in item.source] + [item.source for item in verdict.reported]
-    return {**values, "contents": there, "headings": headings, "reports_line": formatting.reports_line(sources)}
+    described = any("report R" in text for _, text in values["arm_descriptions"])
+    lines = {
+        "arms_reports_line": formatting.reports_line(formatting.REPORTS) if described else "",
+        "reports_line": "" if described else formatting.reports_line(sources),  # where a report is named first
+    }
+    return {**values, "contents": there, "headings": headings, **lines}
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:
