@@ -92,7 +92,7 @@ def attend(
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
     _check_form(form, causal)
-    if form == "triton" or (form == "auto" and chosen(q, k, v, terms, causal=causal)):
+    if form == "triton" or (form == "auto" and chosen(q, k, v, terms)):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
     size, lead = feature_size(q.shape[-1], terms), q.shape[:-2]

@@ -27,15 +27,14 @@ from tiebreak.layers.taylor_forms import How, naive, tables, wide
 
 AUTO_LENGTH: int | None = None  # keys from which `form="auto"` takes this form on a GPU; None: never, see docs
 WIDEST, WIDEST_VALUES = 32, 128
-WIDEST_FULL = 16  # D without a causal mask: at 32 the gradients of bfloat16 were wrong on an H200, cause unknown
-AT_ONCE = 64  # values of one pass: bfloat16 with 128 at D = 32 gave wrong gradients on an H200, then an illegal access
+AT_ONCE = 64  # values of one pass in bfloat16 or with D over 16: wider tiles do not fit into registers
 FEW = 16  # keys without a causal mask under which rounded features would show: weights are computed one by one
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
 
 
-def refusal(q: Tensor, v: Tensor, terms: int, *, causal: bool = True) -> str | None:
+def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
     """Why the kernels cannot compute this, if they cannot."""
     if not INSTALLED:
         return "triton is not installed"
@@ -45,22 +44,20 @@ def refusal(q: Tensor, v: Tensor, terms: int, *, causal: bool = True) -> str | N
         return f"its kernels have two or three terms, not {terms}"
     if q.shape[-1] > WIDEST or v.shape[-1] > WIDEST_VALUES:
         return f"its kernels take D up to {WIDEST} and values up to {WIDEST_VALUES}, not {q.shape[-1]}, {v.shape[-1]}"
-    if q.shape[-1] > WIDEST_FULL and not causal:
-        return f"its kernels take D up to {WIDEST_FULL} where attention is not causal, not {q.shape[-1]}"
     return None if q.dtype in TYPES else f"its kernels do not compute in {q.dtype}"
 
 
-def chosen(q: Tensor, k: Tensor, v: Tensor, terms: int, *, causal: bool) -> bool:
+def chosen(q: Tensor, k: Tensor, v: Tensor, terms: int) -> bool:
     """Whether `form="auto"` takes this form."""
     long = AUTO_LENGTH is not None and k.shape[-2] >= AUTO_LENGTH
-    return long and q.is_cuda and refusal(q, v, terms, causal=causal) is None
+    return long and q.is_cuda and refusal(q, v, terms) is None
 
 
 def attend_triton(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, terms: int, causal: bool, scale: float
 ) -> Tensor:
     """What `taylor.attend` computes, whose arguments these are; they have been checked."""
-    if (why := refusal(q, v, terms, causal=causal)) is not None:
+    if (why := refusal(q, v, terms)) is not None:
         raise TiebreakError(f'form="triton" cannot be used here: {why}; use form="auto"')
     if v.shape[-1] > AT_ONCE and (q.dtype == torch.bfloat16 or q.shape[-1] > 16):
         parts = v.split(AT_ONCE, dim=-1)  # type: ignore[no-untyped-call]

@@ -24,7 +24,9 @@ List = list[Tensor]
 # Of parameters, gradients, slots by name, and what changes from step to step: numbers as tensors, `count` from 1.
 Traced = Callable[[List, List, dict[str, List], Mapping[str, Tensor]], None]
 each: Any = torch  # its `_foreach` operations have no types
-FUSED: Mapping[Kind, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
+FUSED: Mapping[str, Any] = {"adam": each._fused_adam_, "adamw": each._fused_adamw_}
+KINDS = (*FUSED, "sgd", "sgd-nesterov")
+FIXED = ("weight_decay", "momentum", "beta1", "beta2", "eps")
 
 # torch 2.11 cannot trace the kernels with a rate on the device: it does not know the shapes of what they return.
 TRACEABLE = torch._C._dispatch_has_kernel_for_dispatch_key("aten::_fused_adam_.tensor_lr", "Meta")
@@ -106,25 +108,45 @@ def _fused_adam(kind: Kind, own: Tensors, grads: List, hypers: Numbers, count: T
     )
 
 
-def traced_update(kind: Kind, hypers: Numbers) -> Traced | None:
-    """The update of one run as one operation of a traced step, where torch has a kernel for the rule; else None."""
-    fixed = {name: hypers.get(name, 0.0) for name in ("weight_decay", "momentum", "beta1", "beta2", "eps")}
+def traced_update(kind: Kind, hypers: Numbers, *, compiled: bool) -> Traced | None:
+    """The update of one run as one operation of a traced step, where torch has a kernel for the rule; else None.
 
-    def adam(params: List, grads: List, slots: dict[str, List], changing: Mapping[str, Tensor]) -> None:
-        numbers = {name: value for name, value in fixed.items() if name != "momentum"}
-        how = {"lr": changing["lr"], "amsgrad": False, "maximize": False, **numbers}
-        counts = [changing["count"]] * len(params)
-        FUSED[kind](params, _laid_out(grads, params), slots["mean"], slots["square"], [], counts, **how)
-
-    def sgd(params: List, grads: List, slots: dict[str, List], changing: Mapping[str, Tensor]) -> None:
-        numbers = {"weight_decay": fixed["weight_decay"], "momentum": fixed["momentum"], "dampening": 0.0}
-        how = {"nesterov": kind == "sgd-nesterov" and "velocity" in slots, "maximize": False, "is_first_step": False}
-        velocity = slots.get("velocity", [])
-        each._fused_sgd_(params, _laid_out(grads, params), velocity, lr=changing["lr"], **numbers, **how)
-
-    if not TRACEABLE:
+    The compiler must see through it, which torch 2.11 cannot; otherwise it is an operation of ours.
+    """
+    if kind not in KINDS or (compiled and not TRACEABLE):
         return None
-    return adam if kind in FUSED else sgd if kind in ("sgd", "sgd-nesterov") else None
+    fixed = [hypers.get(name, 0.0) for name in FIXED]
+    call = _update if compiled else update_at_once
+
+    def traced(params: List, grads: List, slots: dict[str, List], changing: Mapping[str, Tensor]) -> None:
+        call(params, grads, *_slots(kind, slots), changing["lr"], changing["count"], kind, fixed)
+
+    return traced
+
+
+def _slots(kind: str, slots: dict[str, List]) -> tuple[List, List]:
+    return (slots["mean"], slots["square"]) if kind in FUSED else (slots.get("velocity", []), [])
+
+
+def _update(
+    params: List, grads: List, first: List, second: List, lr: Tensor, count: Tensor, kind: str, fixed: list[float]
+) -> None:
+    """All parameters in one kernel of torch's."""
+    numbers = dict(zip(FIXED, fixed, strict=True))
+    momentum, laid, how = numbers.pop("momentum"), _laid_out(grads, params), {"lr": lr, "maximize": False}
+    if kind in FUSED:
+        FUSED[kind](params, laid, first, second, [], [count] * len(params), amsgrad=False, **how, **numbers)
+        return
+    how |= {"weight_decay": numbers["weight_decay"], "momentum": momentum, "dampening": 0.0}
+    each._fused_sgd_(params, laid, first, nesterov=kind == "sgd-nesterov" and bool(first), is_first_step=False, **how)
+
+
+@torch.library.custom_op("tiebreak::update_at_once", mutates_args=("params", "first", "second"))
+def update_at_once(
+    params: List, grads: List, first: List, second: List, lr: Tensor, count: Tensor, kind: str, fixed: list[float]
+) -> None:
+    """`_update` as one operation of a graph that is not compiled."""
+    _update(params, grads, first, second, lr, count, kind, fixed)
 
 
 def _laid_out(grads: List, params: List) -> List:

@@ -28,10 +28,10 @@ class Constants:
 def described(rows: int, may: Tensor | None, *given: tuple[Tensor, int]) -> tuple[tuple[Any, ...], bool]:
     """Tensors [B, H, L, .] as descriptors of tiles of so many rows (0: of none) and columns, where that can be.
 
-    Masked rows are hidden in registers, and the hardware wants multiples of 16 bytes.
+    Masked rows are hidden in registers, padded columns were never tried, and the hardware wants multiples of 16 bytes.
     """
     tensors = tuple(each for each, _ in given)
-    if not rows or may is not None or not all(map(_copyable, tensors)):
+    if not rows or may is not None or not all(_copyable(each) and each.shape[3] == width for each, width in given):
         return tensors, False
     from triton.tools.tensor_descriptor import TensorDescriptor
 

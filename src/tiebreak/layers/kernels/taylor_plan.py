@@ -82,11 +82,11 @@ class Tuning:
 
 # Measured on an H200 at 16 heads of D = 16 and values of 64.
 TUNING: dict[str, Tuning] = {  # for bfloat16
-    "states": Tuning(rows=32, ahead=True),
-    "scan": Tuning(rows=512),
-    "forward": Tuning(rows=64, features=32, ahead=True),
-    "queries": Tuning(rows=64, features=32, ahead=True),
-    "keys": Tuning(rows=64, others=32, features=32, registers=168, ahead=True),
+    "states": Tuning(rows=64, stages=3, copied=True),
+    "scan": Tuning(rows=1024),
+    "forward": Tuning(rows=64, features=32, stages=3, ahead=True, copied=True),
+    "queries": Tuning(rows=64, features=32),
+    "keys": Tuning(rows=64, others=32, features=32, registers=128),
 }
 # For D over 16. Two warps take no wgmma: ptxas 12.8, which Triton 3.6 brings, makes gradients at D = 32 read the
 # address of an operand from a register that it never wrote.

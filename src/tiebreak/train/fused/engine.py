@@ -203,12 +203,10 @@ class Fused:
         """The programs of a pass, each with its inputs and the step before which it ends.
 
         One, except for a run alone with batch normalisation, which torch's kernel computes where all rows count: as in
-        the loop, only a last batch that is padded needs ours. A compiled program has ours throughout: the compiler
-        fuses it with its neighbours, and with torch's kernel torch 2.11 raises a KeyError.
+        the loop, only a last batch that is padded needs ours.
         """
         layers, steps = batchnorms(self._network), len(inputs["indices"])
-        native = self._alone and not self._is_compiled(steps)
-        if not (native and layers) or any(layer.momentum is None for layer in layers.values()):
+        if not (self._alone and layers) or any(layer.momentum is None for layer in layers.values()):
             return [(self._training_program(split, inputs, stride), inputs, steps)]
         full = count(self._task, split) // self._runs[0].batch
         buffers = {name: values for name, values in inputs["buffers"].items() if not name.endswith("weights")}
@@ -221,12 +219,13 @@ class Fused:
     def _training_program(self, split: Split, inputs: StepInputs, stride: int, *, native: bool = False) -> Program:
         place = id(split), native
         if place not in self._training:
-            start, first = time.perf_counter(), self._runs[0]
+            start, first, steps = time.perf_counter(), self._runs[0], len(inputs["indices"])
+            compiled = self._is_compiled(steps)
             kind, over_runs = first.optimiser.kind, self._over_runs
             step = make_step(
                 *(self._task, self._network, kind, first.augment, self._precision),
                 over_runs=over_runs,
-                at_once=self._update_at_once(),
+                at_once=self._update_at_once(compiled=compiled),
             )
             row = mapped(inputs, lambda values: values[0])
             state = {**vars(self._stack), "total": self._total}
@@ -237,8 +236,7 @@ class Fused:
             if self._device.type == "cuda":
                 compile_kernels(self._network, trial)
             trial()  # fills caches; raises here if the design cannot be fused
-            shared, steps = {**own, "split": split}, len(inputs["indices"])
-            compiled = self._is_compiled(steps)
+            shared = {**own, "split": split}
             program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=compiled)
             weigh_rows(self._network, None)
             self._training[place] = split, program
@@ -246,17 +244,24 @@ class Fused:
         return self._training[place][1]
 
     def _is_compiled(self, steps: int) -> bool:
-        """Whether programs are compiled; decided by the whole run, so that a resumed one decides the same."""
+        """Whether training is compiled; decided by the whole run, so that a resumed one decides the same.
+
+        Not a run alone with batch normalisation: torch's own kernel is faster than what the compiler makes (a residual
+        network on an H200: 1.76 ms against 1.56), and with that kernel torch 2.11 cannot compile.
+        """
+        if self._alone and batchnorms(self._network):
+            self._compiled = False
         if self._compiled is None:
             self._compiled = steps * self._runs[0].epochs >= COMPILED
-        return self._compiled and self._device.type == "cuda"
+        return self._compiled
 
-    def _update_at_once(self) -> Traced | None:
+    def _update_at_once(self, *, compiled: bool) -> Traced | None:
         """The update of a run alone in float32: one kernel of torch's instead of several for each tensor."""
         if not self._alone or any(values.dtype != torch.float32 for values in self._stack.params.values()):
             return None
         hypers = hyper_tensors(self._runs[0], torch.zeros(()))
-        return traced_update(self._runs[0].optimiser.kind, {name: float(value) for name, value in hypers.items()})
+        fixed = {name: float(value) for name, value in hypers.items()}
+        return traced_update(self._runs[0].optimiser.kind, fixed, compiled=compiled)
 
     def _evaluating_program(self, how: Mapping[str, Scalar], batch: Split) -> Program:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
@@ -265,6 +270,8 @@ class Fused:
             task, over_runs = self._task.with_options(how), self._over_runs
             function = make_outcomes(task, self._network, self._precision, over_runs=over_runs)
             shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
+            if self._device.type == "cuda":
+                compile_kernels(self._network, partial(function, self._carried, shared, batch))
             self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
