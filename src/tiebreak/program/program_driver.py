@@ -33,6 +33,7 @@ from tiebreak.program.supervisor import Order
 from tiebreak.results.store import Store
 from tiebreak.study.program_keys import Program, seconds
 from tiebreak.study.schema import Study
+from tiebreak.system import cores
 from tiebreak.text import number_of
 
 TICK_SECONDS = 2.0  # between two estimates of the time left, while nothing ends
@@ -110,6 +111,10 @@ class ProgramDriver:
             if runs and not self._program.gpus and (there := len(visible_gpus())):
                 hidden = f"{number_of(there, 'GPU')} of this machine: runs do not see them; set `gpus` in [program]"
                 self._listen(Note(text=hidden))
+            if runs and self._program.cores > (there := cores()):
+                self._listen(
+                    Note(text=f"program.cores: {self._program.cores} for each run, but this machine has {there}")
+                )
             self._start_display(runs, min(len(slots), len(runs)))
             self._run_all(runs, slots)
         return len(runs)
