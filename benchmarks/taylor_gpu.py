@@ -20,7 +20,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -34,7 +34,7 @@ from torch import Tensor
 
 from peers import chunked_taylor
 from tiebreak.layers import taylor, taylor_triton
-from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan
+from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan, taylor_states
 from tiebreak.layers.taylor_forms import How, naive
 from tiebreak.layers.taylor_triton import indices
 
@@ -44,34 +44,55 @@ QUOTED = [  # issue 22: measured on an H200, not on this machine now
     ("flash-linear-attention, fused_chunk_based", {"8 forward": 2.87, "8 both": 15.7, "1 forward": 13.4, "1 both": 66}),
     ("ThunderKittens based (forward only, no normaliser)", {"8 forward": 0.37, "1 forward": 3.1}),
 ]
-# Rows, rows of the other side, features, warps, stages, registers. With one stage nothing is copied ahead, and Triton
-# orders (fences) what products read from shared memory; with more, Triton 3.6 does not.
-CHOICES: dict[str, list[tuple[int, ...]]] = {
+# Rows, rows of the other side, features, warps, stages, registers, whether the next tiles are loaded ahead. More than
+# one stage only with two warps, which take no wgmma: Triton 3.6 does not fence copies before wgmma reads them.
+CHOICES: dict[str, list[tuple[Any, ...]]] = {
+    "states": [
+        (32, 64, 64, 4),
+        (32, 64, 64, 4, 1, None, True),
+        (32, 64, 64, 4, 1, 128, True),
+        (64, 64, 64, 4, 1, None, True),
+        (32, 64, 128, 8, 1, None, True),
+        (32, 64, 128, 4, 1, None, True),
+        (64, 64, 128, 8, 1, None, True),
+        (32, 64, 64, 2, 3),
+    ],
     "forward": [
         (128, 64, 32, 8, 1, 128),
-        (128, 64, 64, 8, 2),
-        (64, 64, 64, 4, 2),
-        (64, 64, 32, 4, 1),
-        (64, 64, 32, 4, 3),
-    ],
-    "states": [(64, 64, 128, 8, 1), (32, 64, 128, 4, 3), (32, 64, 128, 8, 2, 128), (64, 64, 128, 8, 3)],
-    "keys": [
-        (128, 32, 32, 8, 1, 128),
-        (64, 64, 32, 4, 2),
-        (64, 32, 32, 4, 1),
-        (64, 32, 32, 4, 3, 168),
-        (128, 32, 64, 8, 2),
+        (128, 64, 32, 8, 1, 128, True),
+        (64, 64, 32, 4),
+        (64, 64, 32, 4, 1, None, True),
+        (64, 64, 32, 4, 1, 128, True),
+        (64, 64, 64, 4, 1, 168, True),
+        (64, 32, 32, 4, 1, 128, True),
+        (64, 64, 32, 2, 2),
+        (64, 32, 32, 2, 2),
+        (64, 32, 32, 2, 3),
     ],
     "queries": [
-        (128, 64, 32, 8, 1, 128),
-        (64, 64, 32, 4, 2),
-        (128, 64, 64, 8, 2),
-        (64, 64, 32, 4, 1),
-        (128, 64, 32, 8, 3),
+        (64, 64, 32, 4),
+        (64, 64, 32, 4, 1, None, True),
+        (64, 64, 32, 4, 1, 128, True),
+        (64, 32, 32, 4, 1, None, True),
+        (64, 32, 32, 4, 1, 128, True),
+        (128, 64, 32, 8, 1, 128, True),
+        (64, 32, 32, 2, 2),
+        (64, 32, 32, 2, 3),
     ],
-    "scan": [(512,), (128,)],
+    "keys": [
+        (64, 32, 32, 4),
+        (64, 32, 32, 4, 1, None, True),
+        (64, 32, 32, 4, 1, 168, True),
+        (64, 16, 32, 4, 1, None, True),
+        (64, 64, 32, 4),
+        (64, 32, 32, 4, 1, 128),
+        (128, 32, 32, 8, 1, 128),
+        (64, 32, 32, 2, 2),
+    ],
+    "scan": [(512,), (1024,), (256,)],
 }
 DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
+COMPILED = (256, 1024)  # of the short lengths: compiling takes long
 CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
 Rows = list[dict[str, object]]
 Work = Callable[[], object]
@@ -121,27 +142,41 @@ class Bench:
 
     def captured(self, works: Sequence[Work], replays: int = 9) -> float:
         """Milliseconds of one of the calls, all in one CUDA graph: the median of the replays."""
+        return self.interleaved({"": works}, replays)[""]
+
+    def interleaved(self, sides: Mapping[str, Sequence[Work]], rounds: int = 15) -> dict[str, float]:
+        """Milliseconds of one call of each side, captured, in turns: medians over the rounds."""
         if self.smoke:
-            return self.milliseconds(works[0])
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for work in works:
-                work()
-            works[0]()
-        torch.cuda.current_stream().wait_stream(side)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for work in works:
-                work()
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(replays + 2)]  # type: ignore[no-untyped-call]
-        for mark in marks:
-            mark.record()
-            graph.replay()
-        torch.cuda.synchronize()
-        spans = [a.elapsed_time(b) / len(works) for a, b in pairwise(marks[1:])]
-        return float(statistics.median(spans))
+            return {name: self.milliseconds(works[0]) for name, works in sides.items()}
+        graphs = {name: graph_of(works) for name, works in sides.items()}
+        spans: dict[str, list[float]] = {name: [] for name in graphs}
+        for turn in range(rounds + 1):  # the first warms up
+            marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(graphs) + 1)]  # type: ignore[no-untyped-call]
+            for mark, graph in zip(marks, graphs.values(), strict=False):
+                mark.record()
+                graph.replay()
+            marks[-1].record()
+            torch.cuda.synchronize()
+            for name, (start, end) in zip(graphs, pairwise(marks), strict=True) if turn else ():
+                spans[name].append(start.elapsed_time(end) / len(sides[name]))
+        return {name: float(statistics.median(each)) for name, each in spans.items()}
+
+
+def graph_of(works: Sequence[Work]) -> torch.cuda.CUDAGraph:
+    """The calls as one CUDA graph, after a call of each."""
+    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for work in works:
+            work()
+        works[0]()
+    torch.cuda.current_stream().wait_stream(side)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for work in works:
+            work()
+    return graph
 
 
 def turns(each: int) -> int:
@@ -194,47 +229,105 @@ def softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
-def stages(bench: Bench, batch: int, length: int) -> Callable[..., float]:
-    """A timer of forward, backward or both of them, whose arguments are that, blocks and the segment."""
+def repeated(bench: Bench, tuning: Any, times: int = 100) -> None:
+    """Nothing depends on the order of threads: where bits differ, a product read memory before it was written."""
+    if bench.smoke:
+        return
+    q, k, v, above = inputs(bench, 8, 2048, (D, D, V, V))
+    plan, first = plan_of(8, bench.heads, tuning), None
+    differ = torch.zeros(4, device="cuda", dtype=torch.int64)
+    for _ in range(times):
+        result = taylor_forward.forward(plan, q, k, v, None)
+        found = [result[0], *taylor_backward.backward(plan, q, k, v, None, result, above)]
+        first = first or found
+        differ += torch.stack([(a != b).any() for a, b in zip(first, found, strict=True)])
+    if differ.any():
+        raise AssertionError(f"of {times} times, out, dq, dk, dv differed {differ.tolist()}")
+
+
+def passes_of(bench: Bench, batch: int, length: int) -> Callable[..., Work]:
+    """Makes the calls that show a kernel's time: its name and blocks give a function without arguments."""
     q, k, v, above = inputs(bench, batch, length, (D, D, V, V))
-    first = taylor_forward.forward(plan_of(batch, bench.heads), q, k, v, None)
+    result = taylor_forward.forward(plan_of(batch, bench.heads), q, k, v, None)
 
-    def timed(passes: str, tuning: dict[str, Any], segment: int | None = None) -> float:
-        plan = plan_of(batch, bench.heads, tuning, segment)
+    def make(name: str, tuning: Any) -> Work:
+        plan = plan_of(batch, bench.heads, tuning)
+        if name == "forward":
+            return lambda: taylor_forward.forward(plan, q, k, v, None)
+        if name in ("queries", "keys"):
+            return lambda: taylor_backward.backward(plan, q, k, v, None, result, above)
+        return lambda: (
+            taylor_states.states(plan, k, v),
+            taylor_states.states(plan, q, above, gradient=(result[1], result[1])),
+        )
 
-        def work() -> object:
-            result = first if passes == "backward" else taylor_forward.forward(plan, q, k, v, None)
-            return passes == "forward" or taylor_backward.backward(plan, q, k, v, None, result, above)
+    return make
 
-        return bench.captured([work] * 3)
 
-    return timed
+def tune_one(bench: Bench, make: Callable[..., Work], name: str, best: dict[str, Any]) -> dict[str, Any]:
+    """The best blocks of one kernel among those that are right and give the same bits every time."""
+    sides: dict[str, list[Work]] = {}
+    for choice in (taylor_plan.Tuning(*each) for each in CHOICES[name]):
+        if not bench.open(f"tuning {name} {choice}"):
+            continue
+        tried = {**best, name: choice}
+        try:
+            distance = check(bench, tried, length=1344)
+            if not distance < 5e-3:
+                raise AssertionError(f"{distance:.2g} away from the formula")
+            repeated(bench, tried)
+            sides[str(choice)] = [make(name, tried)] * 3
+        except Exception as error:  # a choice may not fit into shared memory: a row says so, the next is tried
+            bench.add(case=f"tuning {name}", blocks=str(choice), failed=f"{type(error).__name__}: {error}"[:300])
+            if "CUDA error" in str(error):
+                raise
+    times = bench.interleaved(sides)
+    for blocks, ms in sorted(times.items(), key=lambda pair: pair[1]):
+        bench.add(case=f"tuning {name}", blocks=blocks, ms=round(ms, 4))
+    found = next(
+        each
+        for each in (taylor_plan.Tuning(*each) for each in CHOICES[name])
+        if str(each) == min(times, key=lambda each: times[each])
+    )
+    return {**best, name: found}
 
 
 def tune(bench: Bench, batch: int, length: int) -> None:
-    """Try blocks kernel by kernel, then segments; the best become `taylor_plan.TUNING`."""
-    timed, best = stages(bench, batch, length), dict(taylor_plan.TUNING)
-    of = {"forward": "forward", "states": "both", "scan": "both", "queries": "backward", "keys": "backward"}
-    for name, choices in CHOICES.items():
-        base = timed(of[name], best)
-        bench.add(case=f"tuning {name}", blocks=str(best[name]), passes=of[name], ms=round(base, 4), now=True)
-        for choice in [taylor_plan.Tuning(*each) for each in choices]:
-            if not bench.open(f"tuning {name} {choice}"):
-                continue
-            tried = {**best, name: choice}
-            try:
-                found = timed(of[name], tried)
-                # Triton compiles anew for a length that is no multiple of 16, and compiling is what takes long here.
-                distance = check(bench, tried, length=1344) if found < base else None
-            except Exception as error:  # a choice may not fit into shared memory: a row says so, the next is tried
-                bench.add(case=f"tuning {name}", blocks=str(choice), failed=f"{type(error).__name__}: {error}"[:300])
-                continue
-            bench.add(case=f"tuning {name}", blocks=str(choice), passes=of[name], ms=round(found, 4), distance=distance)
-            if distance is not None and distance < 5e-3:
-                best, base = tried, found
+    """Try blocks kernel by kernel; the best become `taylor_plan.TUNING`."""
+    make, best = passes_of(bench, batch, length), dict(taylor_plan.TUNING)
+    for name in CHOICES:
+        best = tune_one(bench, make, name, best)
+    use(bench, best)
+
+
+def use(bench: Bench, best: dict[str, Any]) -> None:
+    """From now on every plan has these blocks."""
     taylor_plan.TUNING.update(best)
     taylor_triton._plan_of.cache_clear()
     bench.add(case="tuning, best blocks", blocks={name: str(each) for name, each in best.items()})
+
+
+def short(bench: Bench, batch: int, lengths: Sequence[int]) -> None:
+    """Ours, `naive` and `chunked` of `attend`, and plain PyTorch compiled: where `auto` should take ours."""
+    forms: dict[str, Callable[..., Tensor]] = {
+        form: partial(taylor.attend, causal=True, form=form) for form in ("triton", "naive", "chunked")
+    }
+    for length in lengths:
+        if not bench.smoke and length in COMPILED:
+            torch._dynamo.reset()
+            forms["compiled"] = torch.compile(chunked_taylor.attend, dynamic=False)
+        elif "compiled" in forms:
+            del forms["compiled"]
+        given = inputs(bench, batch, length, (D, D, V, V))
+        for passes in ("forward", "both"):
+            if not bench.open(f"short, L = {length}, {passes}"):
+                return
+            kinds = {name: works(form, given)[passes] for name, form in forms.items()}
+            row = {name: round(bench.milliseconds(work), 4) for name, work in kinds.items()}
+            bench.add(case="short, called, ms", batch=batch, length=length, passes=passes, **row)
+            still = {name: [work] * 3 for name, work in kinds.items() if name != "chunked"}  # it asks the device
+            row = {name: round(ms, 4) for name, ms in bench.interleaved(still).items()}
+            bench.add(case="short, captured, ms", batch=batch, length=length, passes=passes, **row)
 
 
 def profile(bench: Bench, batch: int, length: int) -> None:
@@ -356,7 +449,8 @@ def main() -> None:
     if not distance < 5e-3:
         raise SystemExit(f"the kernels are {distance:.2g} away from the formula: nothing is worth timing")
     if args.tune:
-        tune(bench, *((1, 40) if args.smoke else (8, 16384)))
+        tune(bench, *((1, 40) if args.smoke else (8, 4096)))
+    short(bench, 1 if args.smoke else 8, (40,) if args.smoke else (64, 128, 256, 512, 1024, 2048))
     if not args.smoke:
         host(bench)
         for batch, length in ((8, 4096), (8, 16384), (1, 16384)):

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "study": (),
     "verdict.statistics": (),
     "plan.runs": ("study", "data.speech.front_end"),
-    "plan": ("study", "catalog", "cost", "data", "models", "verdict.statistics"),
+    "plan": ("study", "catalog", "cost", "data", "models", "verdict.ranges", "verdict.statistics"),
     "data": (),
     "cost.formulas": (),
     "layers": ("cost.formulas",),

@@ -65,6 +65,15 @@ def test_an_error_is_described_in_one_line_with_its_place(users: tuple[Path, Cal
     assert describe_error(ValueError("no\nplace"), None) == "ValueError: no place"
 
 
+def test_an_exception_that_cannot_be_shown_is_described_all_the_same() -> None:
+    class OwnError(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert "OwnError" in describe_error(OwnError(), None)
+    assert len(describe_error(ValueError("x" * 1_000_000), None)) < 3000
+
+
 def test_an_explained_error_has_the_place_of_its_cause(users: tuple[Path, Callable[[str], None]]) -> None:
     path, run = users
     with pytest.raises(TiebreakError) as explained:

@@ -9,6 +9,7 @@ import pytest
 
 from tiebreak.data.graphs import graph_data
 from tiebreak.data.graphs.graph_files import read_graph
+from tiebreak.data.labelled.labelled_files import read_labelled
 from tiebreak.data.pairs.pair_files import read_pairs
 from tiebreak.errors import TiebreakError
 from tiebreak.exchange.score_sources import read_scores
@@ -23,7 +24,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(name="graph")
 def _graph(tmp_path: Path) -> Path:
-    for name, text in zip(("edges", "features", "labels"), blocks("csv"), strict=False):
+    for name, text in zip(("edges", "features", "labels"), blocks("csv")[1:], strict=False):
         (tmp_path / f"{name}.csv").write_text(text)
     return tmp_path
 
@@ -54,8 +55,13 @@ def test_a_column_that_is_missing_is_expected_and_not_guessed(graph: Path) -> No
 def test_the_pairs_and_scores_of_the_page_are_read(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text(blocks("tsv")[0])
     assert read_pairs(tmp_path / "pairs.tsv").pairs == [("good morning", "buenos días"), ("thank you", "gracias")]
-    (tmp_path / "scores.csv").write_text(blocks("csv")[3])
+    (tmp_path / "scores.csv").write_text(blocks("csv")[4])
     assert list(read_scores(tmp_path / "scores.csv")) == ["pool", "strided"]
+
+
+def test_the_texts_of_the_page_are_read(tmp_path: Path) -> None:
+    (tmp_path / "texts.csv").write_text(blocks("csv")[0])
+    assert [row.label for row in read_labelled(tmp_path / "texts.csv")] == ["positive", "negative"]
 
 
 def test_the_options_of_the_page_exist() -> None:

@@ -17,6 +17,8 @@ from tiebreak.drive.machine import Machine
 from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Images
 from tiebreak.results.folder import opened, read_plan
+from tiebreak.results.seal import seal
+from tiebreak.results.store import STORE_FILE
 from tiebreak.study.schema import Study
 
 Make = Callable[..., Study]
@@ -107,6 +109,19 @@ def test_a_wrong_size_is_one_line_with_the_users_file_and_leaves_nothing(
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_refusal_leaves_a_results_folder_as_it_was(study: Study, tmp_path: Path, tiny_data_dir: Path) -> None:
+    nets, out = tmp_path / "mine" / "nets.py", tmp_path / "out"
+    out.mkdir()
+    api.prepare(study, out, tiny_data_dir)
+    seal(out / STORE_FILE)
+    before = {path.name: path.stat().st_size for path in out.iterdir()}
+    nets.write_text(nets.read_text("utf-8").replace("images.flatten(1)", "images"), "utf-8")
+    with pytest.raises(TiebreakError, match="design 'net'"):
+        api.run(study, out, machine=Machine(data_dir=tiny_data_dir), listen=lambda message: None)
+    assert {path.name: path.stat().st_size for path in out.iterdir()} == {**before, ".lock": 0}
+    assert api.check(out).problems == []
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,8 @@ from tiebreak.results.manifest import (
     require_folder_file,
     write_files,
 )
+from tiebreak.results.seal import is_sealed, sealed_on_error
+from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
 from tiebreak.seed_batches import first_batch, train_until_decided
 from tiebreak.study import parsing
@@ -61,7 +63,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None) -> Plan:
 
 
 def run(  # noqa: PLR0913  every option of the command that a script needs, by keyword
-    study: Study | str,
+    study: Study | str | Path,
     out: str | Path,
     *,
     quick: bool = False,
@@ -81,7 +83,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     `on` names a cluster to train on instead of this machine: "ray" or "ray://HOST:PORT".
     `allow_program` lets the command of a study with `task = "program"` run; `calls` are functions for it (`compare`).
     """
-    study = Study.load(study) if isinstance(study, str) else study
+    study = study if isinstance(study, Study) else Study.load(study)
     study = study.quickened() if quick else study
     study = study.growing(until_decided=until_decided, max_seeds=max_seeds)
     machine = machine or Machine()
@@ -109,14 +111,15 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
         if is_recorded(folder, STUDY_FILE):
             check_name(study, folder)  # before anything is set aside
-        before = stored_plan(folder)
+        before, sealed = stored_plan(folder), is_sealed(folder / STORE_FILE)
         damaged = heal(folder)
         count_look(folder)  # before another number of seeds replaces the study
         study = first_batch(study, folder)
         if (folder / STUDY_FILE).is_file() and stored_study(folder) is None:
             damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
         changed = changes(study, folder)
-        plan = prepare(study, folder, machine.data_dir)
+        with sealed_on_error(folder / STORE_FILE, when=sealed and not damaged):
+            plan = prepare(study, folder, machine.data_dir)
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
             tell(Note(text=line))
         if changed:

@@ -109,7 +109,7 @@ def _load(path: Path) -> ModuleType:
             loader.exec_module(module)
     except TiebreakError as error:
         raise TiebreakError(f"{path}: {error}") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script that ends itself is no reason to end without a word
         where = traceback.extract_tb(error.__traceback__)[-1]
         raise TiebreakError(
             f"{path}: {type(error).__name__}: {error} (line {where.lineno} of {where.filename})"

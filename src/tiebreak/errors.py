@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tiebreak.text import one_line
+
+MOST_LETTERS = 2000  # of the message of an exception
 PACKAGE = Path(__file__).parent
 
 
@@ -33,7 +36,7 @@ def describe_error(error: BaseException, designs_from: str | None) -> str:
     causes = list(_chain(error))
     frames = [frame for cause in causes for frame in reversed(traceback.extract_tb(cause.__traceback__))]
     frames = _of_user(frames, designs_from) or frames
-    text = " ".join(str(error).split())
+    text = " ".join(_text(error).split())
     explained = isinstance(error, TiebreakError) and len(causes) > 1  # its text names the type of its cause
     what = text if explained else f"{type(error).__name__}: {text}"
     return f"{what} ({frames[0].filename}:{frames[0].lineno})" if frames else what
@@ -44,12 +47,20 @@ def explain_design_errors(name: str, designs_from: str | None) -> Iterator[None]
     """Turn whatever a user's design raises into one line with its file and line; our own refusals stay as they are."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         own = _of_user([f for each in _chain(error) for f in traceback.extract_tb(each.__traceback__)], designs_from)
         if designs_from is None or (isinstance(error, TiebreakError) and not own):
             raise
         line = describe_error(error, designs_from)
         raise TiebreakError(line if line.startswith("design ") else f"design {name!r}: {line}") from error
+
+
+def _text(error: BaseException) -> str:
+    """What an exception says, shortened: one of a user's own class may say anything, or raise while it does."""
+    try:
+        return one_line(error, MOST_LETTERS)
+    except Exception as another:
+        return f"its message cannot be shown: {type(another).__name__}"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -50,6 +50,16 @@ def inside(folder: Path, *names: str, links: bool = False) -> Path:
     return path
 
 
+def subfolder(folder: Path, *names: str) -> Path:
+    """A folder in `folder` to write into, by our own names. A link on the way would lead elsewhere: TiebreakError."""
+    path = folder
+    for name in names:
+        path = path / name
+        if _is_link(path):
+            raise TiebreakError(f"{printable(path)}: a symbolic link, which is not followed here; remove it")
+    return path
+
+
 def _is_link(path: Path) -> bool:
     try:
         return path.is_symlink()

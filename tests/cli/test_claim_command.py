@@ -15,7 +15,7 @@ from tiebreak.theory import identities
 from tiebreak.theory.claims import Outcome
 
 DECIDED = Outcome("any", "holds", "it does")
-CLAIM = {"id": "cnn-beats-mlp", "text": "CNNs beat fully connected nets", "comparison": "gcn vs mlp"}
+CLAIM = {"id": "cnn-beats-mlp", "text": "CNNs beat fully connected nets", "comparison": "cnn vs mlp"}
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,8 @@ def rows(tiebreak: Tiebreak, *options: str) -> dict[str, dict[str, Any]]:
 
 
 def mine(folder: Path, name: str = "spatial-structure") -> Study:
-    return graph_study(folder / "mine.py", name=name, claims=[CLAIM])
+    compared = {"name": "cnn vs mlp", "a": "gcn", "b": "mlp"}  # as in the built-in study, but with other arms
+    return graph_study(folder / "mine.py", name=name, claims=[CLAIM], comparisons=[compared])
 
 
 @pytest.mark.usefixtures("here")

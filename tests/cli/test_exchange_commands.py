@@ -19,6 +19,20 @@ def test_a_study_is_exported_beside_its_results(folder: Path, tiebreak: Tiebreak
     assert tiebreak("check", folder).code == 0
 
 
+@pytest.mark.parametrize("link", ["export", "export/figures", "log-tensorboard"])
+def test_a_link_in_a_strangers_folder_leads_nowhere(
+    link: str, folder: Path, tiebreak: Tiebreak, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    (folder / link).parent.mkdir(exist_ok=True)
+    (folder / link).symlink_to(home)
+    done = tiebreak("log" if "log" in link else "export", folder, "--to", "tensorboard" if "log" in link else "csv")
+    assert done.code == 2
+    assert "symbolic link" in done.err
+    assert list(home.iterdir()) == []
+
+
 def test_a_compared_table_is_exported_too(tiebreak: Tiebreak, tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("arm,seed,score\n" + "".join(f"{arm},{seed},0.{seed + 1}\n" for arm in "ab" for seed in range(7)))

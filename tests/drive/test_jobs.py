@@ -177,7 +177,7 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
     ("choice", "strategy", "parts"),
     [
         (
-            dataclasses.replace(FUSED, fused_ms=0.42, loop_ms=0.88),
+            dataclasses.replace(FUSED, device="cpu", fused_ms=0.42, loop_ms=0.88),
             "fused",
             ("net: 30 runs fused", "2.1 times", "0.42 ms", "0.88"),
         ),
@@ -214,6 +214,11 @@ def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tu
     text = describe_choice("net", 30, choice, strategy)
     assert [part for part in parts if part not in text] == []
     assert "\n" not in text
+
+
+def test_on_a_gpu_no_gain_is_claimed_over_a_loop_alone() -> None:
+    text = describe_choice("net", 30, dataclasses.replace(FUSED, device="cuda", captured_ms=None), "fused")
+    assert "30 runs fused (" in text
 
 
 def test_a_gpu_of_a_cluster_gets_a_part_of_every_cohort() -> None:

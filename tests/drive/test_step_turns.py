@@ -87,3 +87,22 @@ def test_a_design_that_raises_has_no_times_and_the_reason_is_told(runs: list[Run
     times, (note,) = timed([broken, runs[1]], data, seconds=10.0)
     assert "width" in note
     assert [(each.ms, each.memory_bytes is None) for each in times] == [((), True), ((), False)]
+
+
+def test_a_design_that_raises_in_a_round_is_the_one_that_is_named(
+    runs: list[Run], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = list[Any]()
+
+    def clock(loop: Any, split: Any) -> float:
+        calls.append(loop)
+        if len(calls) > 2 and loop is calls[1]:  # both have warmed up
+            raise ValueError("late bug")
+        return 0.001
+
+    monkeypatch.setattr(module, "_seconds", clock)
+    times, notes = timed(runs, data, seconds=1.0)
+    assert len(notes) == 1
+    assert runs[1].label in notes[0]
+    assert "late bug" in notes[0]
+    assert [each.ms for each in times] == [(), ()]

@@ -36,6 +36,9 @@ def test_parquet(tmp_path: Path) -> None:
     }
     parquet.write_table(arrow.table({**columns, "lists": [[1]] * len(RUNS)}), tmp_path / "t.parquet")
     check(tmp_path / "t.parquet", "parquet", Columns(arm="model", score="acc"))
+    many = arrow.DictionaryArray.from_arrays(arrow.array([0] * 200_000, arrow.int32()), ["x" * 1_000_000])
+    parquet.write_table(arrow.table({"arm": many}), tmp_path / "bomb.parquet")  # 200 GB as texts of their own
+    assert len({id(cells[0]) for _, cells in read_parquet(tmp_path / "bomb.parquet").rows}) == 1
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(TiebreakError, match=r"bad\.parquet"):
         read_parquet(tmp_path / "bad.parquet")

@@ -82,12 +82,44 @@ def test_a_margin_that_test_examples_cannot_show_is_named(tiny_study: Make) -> N
     assert warnings(tiny_study(seeds=6, metric="loss", margin=1e-6), data(test=100)) == []
 
 
+@pytest.mark.parametrize("examples", [7, 18, 30, 101, 500, 9999])
+def test_the_margin_that_is_advised_is_enough(tiny_study: Make, examples: int) -> None:
+    found = one(tiny_study(seeds=6, margin=1e-6), data(test=examples))
+    advised = float(found.split("margin = ")[1].split()[0])
+    assert not any(
+        "test examples" in line for line in warnings(tiny_study(seeds=6, margin=advised), data(test=examples))
+    )
+
+
+def test_a_margin_as_wide_as_the_metric_is_named(tiny_study: Make) -> None:
+    assert "0 to 1" in one(tiny_study(seeds=6, margin=1.0))
+    assert warnings(tiny_study(seeds=6, metric="loss", margin=1.0), data()) == []
+
+
 def test_a_batch_larger_than_the_data_is_named_and_not_padded(tiny_study: Make, plan_of: Callable[..., Plan]) -> None:
     huge = {"budget": {"epochs": 1, "batch": 1_000_000}, "seeds": 6}
     found = one(tiny_study(**huge), data(train=50))
     assert all(part in found for part in ("1,000,000", "50 training examples", "budget.batch"))
+    own = [{**POOL, "batch": 64}, bad_studies.STRIDED]
+    assert "arms.pool.batch = 64" in one(tiny_study(seeds=6, arms=own), data(train=50))
     plan = plan_of(**huge)
     assert {run.batch for run in plan.runs.values()} == {plan.data.sizes["train"]}
+
+
+def test_a_batch_of_whole_graphs_is_named_and_the_data_is_counted_in_nodes(tmp_path: Path) -> None:
+    study = Study.load("graph-normalisation").quickened()
+    batches = study.model_copy(update={"budget": study.budget.model_copy(update={"batch": 8})})
+    found = one(batches, data(train=10))
+    assert all(part in found for part in ("budget.batch = 8", "2 steps instead of 10", "set it to 1"))
+    held = make_plan(study, tmp_path).data
+    assert (held.unit, held.held["train"], held.sizes["train"]) == ("nodes", 80, 10)
+
+
+def test_features_whose_sum_may_be_zero_are_named() -> None:
+    study = Study.load("graph-normalisation").quickened()
+    given = PlannedData(sizes={"train": 10, "test": 1000}, official=None, synthetic=False, signed=True)
+    assert "normalise_features = false" in one(study, given)
+    assert warnings(study.model_copy(update={"options": {"normalise_features": False}}), given) == []
 
 
 def test_arms_that_are_the_same_are_named(plan_of: Callable[..., Plan]) -> None:

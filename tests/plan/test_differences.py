@@ -59,7 +59,7 @@ def texts(study: Study) -> list[str]:
         ({"optimiser": {"schedule": {"kind": "cosine"}}}, ["schedule cosine instead of constant"]),
         ({"optimiser": {"schedule": {"warmup_epochs": 2}}}, ["schedule with warmup_epochs=2 instead of 0"]),
         ({"fixed": {"momentum": 0.9}}, ["momentum=0.9 instead of 0"]),
-        ({"fixed": {"dropout": 0.5}}, ["dropout=0.5"]),
+        ({"fixed": {"dropout": 0.5}}, ["dropout=0.5 instead of the design's own"]),
         ({"fixed": {"clip_norm": 1.0}}, ["clip_norm=1 instead of 0"]),
         ({"evaluation": {"shift": 2}}, ["tested with shift=2 instead of 0"]),
         ({"epochs_times": 3}, ["epochs=3 instead of 1"]),
@@ -89,6 +89,8 @@ def test_another_grid_is_named(tiny_study: Make) -> None:
     fewer = planned_arms[1].model_copy(update={"runs": dict(list(planned_arms[1].runs.items())[:1])})
     (found,) = arm_differences(study, [planned_arms[0], fewer], runs)["second"]
     assert (found.kind, found.name, found.text) == ("grid", "lr", "lr tuned over 0.1 instead of 0.1, 0.01")
+    untuned = found.model_copy(update={"own": None})
+    assert untuned.text == "lr not tuned instead of tuned over 0.1, 0.01"
 
 
 def test_options_of_another_design_are_named_only_where_the_study_sets_them(tiny_study: Make) -> None:
@@ -113,6 +115,7 @@ def test_a_key_that_a_run_gets_later_is_compared_without_a_change_here() -> None
     assert Difference(kind="precision", name="precision", first="float32", own="bf16").text == (
         "precision bf16 instead of float32"
     )
+    assert Difference(kind="init", name="init", first=None, own="orthogonal").text.endswith("the design's own")
 
 
 def test_what_another_rule_or_schedule_does_not_have_is_no_difference(tiny_study: Callable[..., Study]) -> None:
@@ -124,4 +127,4 @@ def test_what_another_rule_or_schedule_does_not_have_is_no_difference(tiny_study
     study = tiny_study(arms=arms, comparisons=[{"a": "first", "b": "second"}], fixed=None)
     found = "; ".join(texts(study))
     assert all(part in found for part in ("adam instead of sgd-nesterov", "augment none instead of flip, shift 2"))
-    assert not any(part in found for part in ("its own", "crop", "factor", "momentum"))
+    assert not any(part in found for part in ("design's own", "crop", "factor", "momentum"))

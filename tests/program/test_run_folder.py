@@ -35,6 +35,25 @@ def test_links_are_not_followed(tmp_path: Path) -> None:
         RunFolder(tmp_path, "run").prepare()
 
 
+def test_what_a_program_may_leave_in_the_place_of_its_files(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path, "run")
+    folder.prepare()
+    (folder.out / "scores.json").mkdir()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "scores.json").write_text("the user's")
+    (folder.out / "link").symlink_to(tmp_path / "mine")
+    start = folder.prepare("scores.json", "link/scores.json", "none/scores.json")
+    assert (tmp_path / "mine" / "scores.json").read_text() == "the user's"
+    folder.log.unlink()
+    assert "cannot be read" in folder.tail(start)
+    folder.log.symlink_to(tmp_path / "mine" / "scores.json")
+    assert "the user" not in folder.tail(0)
+    folder.log.unlink()
+    os.mkfifo(folder.log)
+    with pytest.raises(TiebreakError, match="regular file"):
+        folder.prepare()
+
+
 def test_whatever_a_program_left_or_removed_the_study_goes_on(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path, "run")
     folder.prepare("scores.json", "logs/scores.json")

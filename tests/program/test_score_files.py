@@ -56,6 +56,9 @@ def test_no_finite_number_is_a_result(tmp_path: Path, value: float) -> None:
         ({"test": {"accuracy": None}}, "accuracy"),
         ({"test": {"accuracy": True}}, "accuracy"),
         ({"test": {"accuracy": [1]}}, "accuracy"),
+        ({"test": {"accuracy": 1, "\ud800": 1}}, "no name"),  # half of a surrogate pair: no store can hold it
+        ({"test": {"accuracy": 1, "\x1b[31m": 1}}, "no name"),
+        ({"test": {"accuracy": 1} | {f"m{i}": 1 for i in range(1000)}}, "1,001 metrics"),
     ],
 )
 def test_malformed_scores(tmp_path: Path, content: Any, word: str) -> None:
@@ -91,6 +94,10 @@ def test_curves(tmp_path: Path) -> None:
     (tmp_path / "m.jsonl").write_text('{"val_loss": 1}\nnonsense\n')
     with pytest.raises(TiebreakError, match="line 2"):
         read_curves(tmp_path, PROGRAM)
+    for line, word in (('{"\\ud800": 1}', "no name"), ('{"a": ' * 50 + "1" + "}" * 50, "deep")):
+        (tmp_path / "m.jsonl").write_text(f"{line}\n")
+        with pytest.raises(TiebreakError, match=word):
+            read_curves(tmp_path, PROGRAM)
 
 
 @pytest.mark.parametrize(

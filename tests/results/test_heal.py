@@ -31,7 +31,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE
 from tiebreak.results.checkpoint_file import CHECKPOINTS
 from tiebreak.results.connection import log_of
-from tiebreak.results.heal import DAMAGED
+from tiebreak.results.heal import DAMAGED, heal
 from tiebreak.results.manifest import STUDY_FILE
 from tiebreak.results.migration import row_hash
 from tiebreak.results.seal import SEAL_FILE
@@ -184,6 +184,12 @@ def test_temporary_files_of_a_killed_run_are_swept(study: Study, folder: Path) -
         part.write_bytes(b"half")
     run_here(study, folder)
     assert not any(part.exists() for part in parts)
+
+
+def test_an_empty_store_of_a_command_killed_at_its_start_is_no_damage(tmp_path: Path) -> None:
+    (tmp_path / STORE_FILE).touch()
+    assert heal(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_untouched_folder_is_left_alone(study: Study, folder: Path) -> None:

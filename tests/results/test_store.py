@@ -99,6 +99,15 @@ def test_everything_that_is_added_comes_back(tmp_path: Path, store: Store) -> No
     np.testing.assert_equal(dict(shown.arrays), EXHIBIT.arrays)
 
 
+def test_text_that_no_utf8_can_hold_is_stored_and_read(tmp_path: Path, store: Store) -> None:
+    """Such as a file name that is not UTF-8, in the message of an exception."""
+    with store.transaction():
+        store.add_run(dataclasses.replace(RUN, reason="caf\udce9 \U0001f600", provenance={"\ud800": "x"}))
+    with closing(Store.open(tmp_path)) as reader:
+        (found,) = reader.records().runs.values()
+    assert (found.reason, found.provenance) == ("caf\\udce9 \U0001f600", {"\\ud800": "x"})
+
+
 def test_numbers_come_back_to_the_last_bit(store: Store) -> None:
     values = {"a": 0.1 + 0.2, "b": 1e-310, "c": float("-inf"), "d": 5e300}
     with store.transaction():

@@ -67,6 +67,7 @@ def test_a_file_without_designs_is_one_line(tmp_path: Path, text: str, message: 
     assert str(caught.value).startswith(str(path))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert "unknown" not in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_one_line(tmp_path: Path) -> None:
@@ -98,6 +99,7 @@ def test_the_designs_of_a_file_are_built_with_our_dropout(nets: Path) -> None:
         ),
         ("small = 'a name'", "should be an nn.Module class, not str"),
         ("raise ValueError('at import')\nsmall = 1", "ValueError: at import"),
+        ("raise SystemExit(3)\nsmall = 1", "SystemExit: 3 .line 2"),
     ],
 )
 def test_a_network_that_is_none_of_the_family_is_refused(tmp_path: Path, body: str, message: str) -> None:

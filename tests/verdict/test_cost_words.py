@@ -90,6 +90,7 @@ def test_the_ratio_turns_with_the_better_arm() -> None:
 
 def test_memory_is_told_where_it_was_measured() -> None:
     assert "1.2 times the memory" in timed("a", (1.14, 1.12, 1.16), memory_bytes=1200)
+    assert "about the same memory" in timed("a", (1.14, 1.12, 1.16), memory_bytes=1017)
     assert "the same memory" in timed("a", (1.14, 1.12, 1.16), memory_bytes=1001)
     assert "memory" not in timed("a", (1.14, 1.12, 1.16))
 

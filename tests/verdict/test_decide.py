@@ -298,6 +298,10 @@ def test_an_arm_that_never_finished_has_no_numbers(bench: Callable[..., Bench]) 
     verdict = bench().verdict(lambda arm, setting, seed: Score() if arm == "pool" else "diverged")
     strided = verdict.designs[1]
     assert (strided.seeds, strided.failed) == (0, SEEDS)
+    lost = bench(seeds=2).verdict(lambda arm, setting, seed: "failed" if arm == "strided" else Score())
+    won = bench(seeds=2).verdict(lambda arm, setting, seed: Score())
+    assert not any("--seeds" in line for line in lost.warnings)  # no seed would help
+    assert any("--seeds" in line for line in won.warnings)
     assert strided.mean is strided.sd is strided.low is strided.high is strided.train_seconds is None
     assert verdict.primary.verdict == "undecided"
     assert verdict.primary.seeds_needed is None

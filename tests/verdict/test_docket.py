@@ -12,7 +12,7 @@ import pytest
 
 from support import REPOSITORY
 from tiebreak.errors import TiebreakError
-from tiebreak.study.parsing import builtin_names
+from tiebreak.study.parsing import builtin_names, to_toml
 from tiebreak.study.schema import Study
 from tiebreak.theory.claims import LEDGER
 from tiebreak.verdict import docket
@@ -148,3 +148,29 @@ def test_what_is_a_hint_in_the_docket_is_one_in_a_user_s_own_run_of_the_same_ter
         claim = claims[entry.claim]
         own = (claim.data, claim.protocol, claim.epochs)
         assert own != (entry.data, entry.protocol, entry.epochs), f"{entry.claim} would be decided: {entry.limits}"
+
+
+def test_a_changed_study_of_the_same_name_is_a_hint_and_says_what_was_changed(tmp_path: Path) -> None:
+    verdict = docket.read_kept(RESULTS / "pooling-quick.json") | {"data": "octmnist", "protocol": "as-reported"}
+    origin, built_in = POOLING.model_copy(update={"epochs": 15}), Study.load("pooling")
+
+    def entry(change: dict[str, Any]) -> DocketEntry:
+        path = tmp_path / "study.toml"
+        path.write_text(to_toml(built_in.model_copy(update=change)), "utf-8")  # as a results folder holds it
+        found = docket.entries_of(verdict, origin, "0" * 64, Study.load(str(path)))
+        return next(each for each in found if each.claim == "pool-beats-stride")
+
+    assert not entry({}).hint
+    assert not entry({"seeds": 99, "question": "mine"}).hint
+    arms = (built_in.arms[0].model_copy(update={"design": "mlp"}), *built_in.arms[1:])
+    for change, word in (
+        ({"arms": arms}, "arms"),
+        ({"margin": 0.5}, "margin"),
+        ({"grid": {"lr": (0.1, 0.01, 0.001, 0.5)}}, "grid"),
+    ):
+        assert f"another {word}" in entry(change).limits
+    own = tuple(claim.model_copy(update={"data": "mnist5k", "epochs": 3}) for claim in built_in.claims)
+    quick = docket.entries_of(
+        docket.read_kept(RESULTS / "pooling-quick.json"), POOLING, "0" * 64, built_in.model_copy(update={"claims": own})
+    )
+    assert all("mnist5k stands in for octmnist" in each.limits for each in quick)

@@ -308,7 +308,7 @@ def test_least_seeds_refuses_nonsense() -> None:
 def test_one_seed_is_never_a_verdict(n: int) -> None:
     result = compare([Sample(a=[2.0][:n], b=[1.0][:n])], margin=0.1)[0]
     (flag,) = result.flags
-    assert f"{n} seeds" in flag
+    assert f"{n} seed" in flag
     one = 1.0 if n else None
     assert result == Compared(difference=one, p_a_better=one, seeds=n, seeds_needed=6 - n, flags=(flag,))
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.output import print_line
+from tiebreak.files import subfolder
 
 if TYPE_CHECKING:
     from tiebreak.exchange.export_content import ExportContent
 
+FIGURES = "figures"  # in it, with the tables of latex
 EXPORTS = "export"  # the folder in the results folder
 
 
@@ -48,7 +50,8 @@ def export(
     """Write the results as files for a paper: booktabs tables, the sentence for the text, every figure."""
     from tiebreak.exchange.export import export as write
 
-    for path in write(_content(folder), form.value, out or folder / EXPORTS):
+    place = out or subfolder(folder, EXPORTS, FIGURES).parent
+    for path in write(_content(folder), form.value, place):
         print_line(path)
 
 
@@ -67,7 +70,7 @@ def log(
 
     result = api.open_result(folder)
     runs = list(logged_runs(result.study, result.plan, result.records))
-    place = out or folder / f"log-{tracker.value}"
+    place = out or subfolder(folder, f"log-{tracker.value}")
     with Progress(console=SafeConsole(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bars:
         task = bars.add_task(f"logging {len(runs):,} runs", total=len(runs))
 

@@ -29,7 +29,7 @@ FINDERS: Mapping[str, str] = {  # data sets whose files are not found by name al
 # What a user's folder of a family contains, or how a user's file ends; everything else counts as images.
 INSIDE: Mapping[str, tuple[str, ...]] = {
     "recogniser": (*(f"{folder}transcripts.tsv" for folder in ("", "train/", "val/", "test/")), "wavs"),
-    "node-classifier": ("edges.csv",),
+    "node-classifier": ("edges.csv", "features.csv", "labels.csv"),
     "translator": ("train.tsv",),
     "text-classifier": ("train.csv",),
     "language": ("train.txt", "ptb.train.txt"),
@@ -78,11 +78,14 @@ def likely(path: Path) -> str:
         if path.is_file() and zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as arrays:
                 return "node-classifier" if "edges.npy" in arrays.namelist() else "classifier"
+        if path.name in INSIDE["node-classifier"]:
+            return "node-classifier"  # whose loader says the same
         if path.suffix.lower() == ".csv" and path.is_file() and is_labelled(path):
             return "text-classifier"
     except (OSError, zipfile.BadZipFile):  # the loader will say what is wrong with it
         return "classifier"
-    return ENDINGS.get(path.suffix.lower(), "classifier")
+    otherwise = "text-classifier" if path.suffix.lower() == ".csv" else "classifier"  # it names the columns it expects
+    return ENDINGS.get(path.suffix.lower(), otherwise)
 
 
 def _of_folder(path: Path) -> str:

@@ -93,8 +93,9 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     except Exception:  # BadZipFile, and a few others on a damaged directory
         with path.open("rb") as file:
             zipped = file.read(2) == b"PK"
-        what = "truncated or damaged: it has no zip directory" if zipped else "not an npz file"
-        raise TiebreakError(f"{path}: {what}; get it again") from None
+        if zipped:
+            raise TiebreakError(f"{path}: truncated or damaged: it has no zip directory; get it again") from None
+        raise TiebreakError(f"{path}: not an npz file; expected arrays that numpy.savez wrote, or a folder") from None
     with archive:
         yield archive
 

@@ -6,7 +6,7 @@ Times taken one after the other differ by whatever else the machine does meanwhi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -42,6 +42,14 @@ class Timed:
         return found, -(-count(self.task, found) // self.batch)
 
 
+class RoundError(Exception):
+    """What a design raised in a round: the others are timed without it."""
+
+    def __init__(self, cohort: str, raised: BaseException) -> None:
+        super().__init__(str(raised))
+        self.cohort, self.raised = cohort, raised
+
+
 def time_in_turns(job: Job) -> Iterator[Message]:
     """Time steps of the job's runs, one of each cohort. A design that raises has no times: training will say why."""
     runs = [Run.model_validate(content) for content in job.runs]
@@ -52,8 +60,15 @@ def time_in_turns(job: Job) -> Iterator[Message]:
         except StopStudyError:
             raise
         except (Exception, SystemExit) as error:
-            yield Note(text=f"{run.label}: not timed in turns: {describe_error(error, job.designs_from)}")
-    found = dict(zip(made, _rounds(list(made.values()), job.seconds), strict=True))
+            yield _not_timed(job, run, error)
+    labelled = {run.cohort: run for run in runs}
+    while True:
+        try:
+            found = dict(zip(made, _rounds(made, job.seconds), strict=True))
+            break
+        except RoundError as error:
+            del made[error.cohort]
+            yield _not_timed(job, labelled[error.cohort], error.raised)
     group = digest([run.cohort for run in runs])
     yield StepsTimed(
         times=tuple(
@@ -71,6 +86,10 @@ def time_in_turns(job: Job) -> Iterator[Message]:
     )
 
 
+def _not_timed(job: Job, run: Run, error: BaseException) -> Note:
+    return Note(text=f"{run.label}: not timed in turns: {describe_error(error, job.designs_from)}")
+
+
 def _prepare(job: Job, run: Run) -> Timed:
     group = make_group(job, [run])
     task, state, train = group.task, group.states[0], group.split("train", {})
@@ -83,8 +102,9 @@ def _prepare(job: Job, run: Run) -> Timed:
     return Timed(loop, task, few, run.batch, steps, held + peak, _seconds(loop, one))
 
 
-def _rounds(ready: Sequence[Timed], budget: float) -> list[list[float]]:
+def _rounds(made: Mapping[str, Timed], budget: float) -> list[list[float]]:
     """Seconds of a step of each, in every round; none where the least number of rounds would take too long."""
+    cohorts, ready = list(made), list(made.values())
     times: list[list[float]] = [[] for _ in ready]
     once = sum(each.seconds for each in ready)
     if len(ready) < 2 or LEAST_ROUNDS * once > budget:
@@ -98,7 +118,12 @@ def _rounds(ready: Sequence[Timed], budget: float) -> list[list[float]]:
         order = range(len(ready)) if done % 2 == 0 else range(len(ready) - 1, -1, -1)
         for place in order:
             split, taken = cuts[place]
-            times[place].append(_seconds(ready[place].loop, split) / taken)
+            try:
+                times[place].append(_seconds(ready[place].loop, split) / taken)
+            except StopStudyError:
+                raise
+            except (Exception, SystemExit) as error:
+                raise RoundError(cohorts[place], error) from error
     return times
 
 

@@ -68,7 +68,8 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
     cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
     fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut, steps)
-    captured = None if job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
+    late = fused is not None and time.perf_counter() - start > limit
+    captured = None if late or job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
     if isinstance(captured, str):
         reason, captured = reason or captured, None
     loop_times, fused_times = [], []

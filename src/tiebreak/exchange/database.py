@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from tiebreak.errors import TiebreakError
 from tiebreak.files import check_regular, failure
+from tiebreak.text import one_line
 
 HEADER = b"SQLite format 3\0"
 LIMIT_BYTES = 4 << 30
@@ -30,15 +31,23 @@ def is_database(path: Path) -> bool:
 def owner(path: Path) -> str:
     """`optuna` or `mlflow`, by the tables of the database."""
     with copied(path) as copy:
-        try:
-            with closing(sqlite3.connect(f"file:{quote(str(copy))}?mode=ro", uri=True)) as database:
-                tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
-        except sqlite3.Error as error:
-            raise TiebreakError(f"{path}: a damaged database ({error})") from None
+        tables = _tables(path, copy)
     found = [name for name, needed in OWNERS.items() if needed <= tables]
     if not found:
         raise TiebreakError(f"{path}: a database, but neither of MLflow nor of Optuna")
     return found[0]
+
+
+def _tables(path: Path, copy: Path) -> set[str]:
+    """The names of the tables. Views are refused: they are programs that reading runs, and may never end."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(copy))}?mode=ro", uri=True)) as database:
+            parts = database.execute("select type, name from sqlite_master").fetchall()
+    except sqlite3.Error as error:
+        raise TiebreakError(f"{path}: a damaged database ({one_line(error, 200)})") from None
+    if views := [name for kind, name in parts if kind == "view"]:
+        raise TiebreakError(f"{path}: has the view {one_line(views[0], 40)!r}, which neither MLflow nor Optuna makes")
+    return {name for kind, name in parts if kind == "table"}
 
 
 @contextmanager
@@ -56,4 +65,5 @@ def copied(path: Path) -> Iterator[Path]:
                 shutil.copyfile(log, copy.with_name(copy.name + "-wal"))
         except OSError as error:
             raise failure(path, "cannot be read", error) from None
+        _tables(path, copy)
         yield copy

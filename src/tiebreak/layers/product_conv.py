@@ -8,6 +8,7 @@ height 1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -247,3 +248,12 @@ def use_products(network: nn.Module, batch: int = BATCH) -> None:
             layer.__class__ = form
         elif isinstance(layer, BatchNorm):
             layer.one_pass = True
+
+
+def compile_kernels(network: nn.Module, step: Callable[[], object]) -> None:
+    """Compile the kernels of a step at the same time, if the network has layers of this form: one for each size."""
+    if any(isinstance(layer, _Product) for layer in network.modules()):
+        from tiebreak.layers.kernels.compile_ahead import only_compiled
+
+        with only_compiled():
+            step()

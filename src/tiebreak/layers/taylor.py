@@ -286,22 +286,27 @@ def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int) -> 
         )
 
 
+def _shapes(given: dict[str, Tensor]) -> str:
+    return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in given.items())
+
+
 def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> None:
     given = {"q": q, "k": k, "v": v}
     _check_floating(**given)
-    shapes = ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in given.items())
     if min(tensor.ndim for tensor in given.values()) < 2 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise TiebreakError(f"q, k and v need the same leading axes before [length, size], not {shapes}")
+        raise TiebreakError(f"q, k and v need the same leading axes before [length, size], not {_shapes(given)}")
     if not q.dtype == k.dtype == v.dtype:
         raise TiebreakError(f"q is {q.dtype}, k {k.dtype} and v {v.dtype}: convert them to one type")
     if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
-        raise TiebreakError(f"q and k need the same size of one or more on their last axis, not {shapes}")
+        raise TiebreakError(f"q and k need the same size of one or more on their last axis, not {_shapes(given)}")
     if k.shape[-2] != v.shape[-2]:
-        raise TiebreakError(f"there must be one value for each key, not {shapes}: cut or pad the longer, and mask it")
+        raise TiebreakError(
+            f"there must be one value for each key, not {_shapes(given)}: cut or pad the longer, and mask it"
+        )
     if 0 in (q.shape[-2], k.shape[-2]):
-        raise TiebreakError(f"there is no attention over a sequence of length zero ({shapes}): leave it out")
+        raise TiebreakError(f"there is no attention over a sequence of length zero ({_shapes(given)}): leave it out")
     if causal and q.shape[-2] != k.shape[-2]:
-        raise TiebreakError(f"causal attention needs as many queries as keys, not {shapes}")
+        raise TiebreakError(f"causal attention needs as many queries as keys, not {_shapes(given)}")
     if mask is None:
         return
     wanted = (*k.shape[:-2], k.shape[-2])

@@ -5,10 +5,11 @@ Every line says what is the matter and what to do about it. Nothing here stops a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiebreak.plan.resolve import comparison_count, uses_hyper
+from tiebreak.plan.resolve import comparison_count, task_options, uses_hyper
 from tiebreak.plan.runs import PlannedArm
 from tiebreak.study import registry
 from tiebreak.study.schema import Study
@@ -16,6 +17,7 @@ from tiebreak.text import listed, number_of
 
 COUNTED = ("accuracy", "exact")  # metrics that count test examples
 LEAST_EXAMPLES = 2  # that a margin should be worth
+WIDE = 0.25  # of a metric's range: hardly the smallest difference that matters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,7 @@ class PlannedData:
     sizes: Mapping[str, int]
     official: bool | None
     synthetic: bool
+    signed: bool = False  # a graph with features below 0
 
 
 def warnings(
@@ -48,6 +51,7 @@ def warnings(
         *_seeds(study),
         *_data(study, data),
         *_margins(study, data.sizes.get("test", 0)),
+        *_wide_margins(study),
         *_settings(study),
         *_unused_hypers(study),
         *_same_arms(study, arms),
@@ -58,14 +62,10 @@ def warnings(
 
 
 def _seeds(study: Study) -> Iterator[str]:
-    from tiebreak.verdict.statistics import least_seeds
+    from tiebreak.verdict.statistics import too_few_seeds
 
-    count = comparison_count(study)
-    if study.seeds < least_seeds(count):
-        yield (
-            f"{number_of(study.seeds, 'seed')} cannot decide {number_of(count, 'comparison')}: "
-            f"at least {least_seeds(count)} are needed (--seeds {least_seeds(count)})"
-        )
+    if line := too_few_seeds(study.seeds, comparison_count(study)):
+        yield line
 
 
 def _data(study: Study, data: PlannedData) -> Iterator[str]:
@@ -73,13 +73,29 @@ def _data(study: Study, data: PlannedData) -> Iterator[str]:
         yield f"the file of {study.data} is not the published one: its checksum differs; results hold for your copy"
     if data.synthetic:
         yield f"{study.data} is synthetic speech, easier than human speech: results may not carry over to it"
-    train = data.sizes.get("train", 0)
-    largest = max(study.batch(arm) for arm in study.arms)
-    if 0 < train < largest:
+    if data.signed and any(task_options(study, arm)["normalise_features"] for arm in study.arms):
         yield (
-            f"budget.batch = {largest:,} is more than the {train:,} training examples: every step takes all "
-            f"of them; set it to {train} or less"
+            f"{study.data} has features below 0, and normalise_features divides those of each node by their sum, which "
+            "may be near 0; set normalise_features = false in [options]"
         )
+    yield from _batches(study, data.sizes.get("train", 0))
+
+
+def _batches(study: Study, train: int) -> Iterator[str]:
+    """Batch sizes that the data cannot fill, and those of a task whose every step takes all of it."""
+    whole = registry.TASKS[study.task].whole
+    for arm in study.arms:
+        batch, key = study.batch(arm), "budget.batch" if arm.batch is None else f"arms.{arm.name}.batch"
+        if whole and batch > 1:
+            yield (
+                f"{key} = {batch:,}: every step of the task {study.task} takes all training data, so that an epoch "
+                f"has {number_of(-(-train // batch), 'step')} instead of {train:,}; set it to 1"
+            )
+        elif 0 < train < batch:
+            yield (
+                f"{key} = {batch:,} is more than the {train:,} training examples: every step takes all "
+                f"of them; set it to {train} or less"
+            )
 
 
 def _margins(study: Study, examples: int) -> Iterator[str]:
@@ -93,8 +109,29 @@ def _margins(study: Study, examples: int) -> Iterator[str]:
             amount = "less than one" if worth < 1 else f"{worth:.2g}"
             yield (
                 f"a margin of {margin:g} in {metric} is {amount} of the {examples:,} test examples, so that `same` can "
-                f"hardly be found; set margin = {LEAST_EXAMPLES / examples:.1g} or more, or test on more examples"
+                f"hardly be found; set margin = {_rounded_up(LEAST_EXAMPLES / examples)} or more, or test on more "
+                "examples"
             )
+
+
+def _wide_margins(study: Study) -> Iterator[str]:
+    """Margins that nearly every difference is within: a per cent that was written as 1, not as 0.01."""
+    from tiebreak.verdict.ranges import range_of
+
+    for item in study.comparisons:
+        metric, margin = item.metric or study.metric, item.margin or study.margin
+        low, high = range_of(metric)
+        if item.kind not in ("order", "agreement") and math.isfinite(high - low) and margin >= WIDE * (high - low):
+            yield (
+                f"a margin of {margin:g} in {metric}, which goes from {low:g} to {high:g}: nearly every difference "
+                "would be `same`; write a per cent as 0.01"
+            )
+
+
+def _rounded_up(value: float) -> str:
+    """At least the value, with two digits: what is advised must be enough."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.ceil(value / unit - 1e-9) * unit:.2g}"
 
 
 def _settings(study: Study) -> Iterator[str]:

@@ -103,7 +103,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     data = task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     front_end = getattr(task, "front_end", None)  # and this
-    sizes = task.sizes(data, first)
+    sizes, unit = task.sizes(data, first), registry.TASKS[study.task].unit
     runs: dict[str, Run] = {}
     arms, networks, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
@@ -137,13 +137,25 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
             vocabulary=task.vocabulary(data),
             synthetic=synthetic,
             front_end=front_end(data) if front_end else None,
+            held=dict(data.sizes) if unit else {},
+            unit=unit or "examples",
         ),
         designs_from=study.designs_from,
         arms=tuple(arms),
         runs=runs,
         terms=equal_terms(study, arms, sizes["train"]),
         warnings=tuple(
-            warnings(study, PlannedData(sizes=sizes, official=data.official, synthetic=synthetic), arms, networks)
+            warnings(
+                study,
+                PlannedData(
+                    sizes=sizes,
+                    official=data.official,
+                    synthetic=synthetic,
+                    signed=bool(getattr(data, "signed", False)),  # only a graph has it
+                ),
+                arms,
+                networks,
+            )
         ),
     )
 

@@ -70,13 +70,7 @@ def _code(found: ProgramFiles, in_process: bool) -> str:
 
 def program_warnings(study: Study) -> list[str]:
     """What to know before the program is run."""
-    from tiebreak.verdict.statistics import least_seeds
+    from tiebreak.verdict.statistics import too_few_seeds
 
-    found = []
-    count = comparison_count(study)
-    if study.seeds < least_seeds(count):
-        found.append(
-            f"{number_of(study.seeds, 'seed')} cannot decide {number_of(count, 'comparison')}: "
-            f"at least {least_seeds(count)} are needed (--seeds)"
-        )
-    return found
+    line = too_few_seeds(study.seeds, comparison_count(study))
+    return [line] if line else []

@@ -176,20 +176,24 @@ class Difference(Exact):
     @property
     def text(self) -> str:
         """The difference for readers, such as `optimiser adam instead of sgd`."""
+        if self.kind == "grid" and self.own is None:
+            return f"{self.name} not tuned instead of tuned over {_value(self.first)}"
         if self.name == self.kind:
             text = f"{self.name} {_value(self.own)}"
         elif self.kind == "grid":
             text = f"{self.name} tuned over {_value(self.own)}"
         else:
             text = f"{BEFORE.get(self.kind, '')}{self.name}={_value(self.own)}"
-        return text if self.first is None else f"{text} instead of {_value(self.first)}"
+        nothing = self.first is None and (self.kind, self.name) not in OF_DESIGN
+        return text if nothing else f"{text} instead of {_value(self.first)}"
 
 
+OF_DESIGN = {("hypers", "dropout"), ("init", "init")}  # a study that does not set it leaves it to the design
 BEFORE = {"evaluation": "tested with ", "build": "built with ", "schedule": "schedule with "}  # before a name
 
 
 def _value(value: Scalar | None) -> str:
-    return "its own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    return "the design's own" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
 class PlannedArm(Exact):
@@ -250,6 +254,8 @@ class DataSummary(Exact):
     )  # such as classes
     synthetic: bool = False  # synthetic speech
     front_end: FrontEnd | None = None  # of speech: how sound became features
+    held: dict[str, int] = Field(default_factory=dict)  # in `unit`, where an example of training is something else
+    unit: str = "examples"
 
 
 class Plan(Exact):

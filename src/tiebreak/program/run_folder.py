@@ -8,14 +8,14 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import psutil
 
+from tiebreak import files
 from tiebreak.errors import TiebreakError
-from tiebreak.files import failure
 from tiebreak.results.record import PROGRAM_RUNS
-from tiebreak.text import printable
+from tiebreak.text import one_line, printable
 
 RUN_VARIABLE = "TIEBREAK_RUN"  # in the environment of a run's processes: its folder
 TAIL_LINES = 20
@@ -40,37 +40,39 @@ class RunFolder:
         for path in (self._runs, self.out, self.log, self.process_file):
             if path.is_symlink():
                 raise TiebreakError(f"{path}: a symbolic link, which is not followed here; remove it")
+        files.check_regular(self.log)
         try:
             self.out.mkdir(parents=True, exist_ok=True)
             for name in stale:
-                if name is not None:
-                    self._remove(self.out / name)
+                self._remove(name or "")
             with self.log.open("ab") as log:
                 log.write(f"[tiebreak] started {time.strftime('%Y-%m-%d %H:%M:%S')}\n".encode())
                 return log.tell()
         except OSError as error:
-            raise failure(self.out, "cannot be made ready for a run", error) from None
+            raise files.failure(self.out, "cannot be prepared for a run", error) from None
 
-    def _remove(self, path: Path) -> None:
-        above = path.parent
-        while above != self.out:
-            if above.is_symlink():
-                return  # it leads elsewhere; what is read there later is refused
-            above = above.parent
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+    def _remove(self, name: str) -> None:
+        """Remove a file of {out}, or a folder in its place. Behind a link nothing is removed, nor read later."""
+        path, parts = self.out, PurePosixPath(name).parts
+        for part in parts[:-1]:
+            path = path / part
+            if path.is_symlink() or not path.is_dir():
+                return
+        for last in parts[-1:]:
+            if (path / last).is_dir() and not (path / last).is_symlink():
+                shutil.rmtree(path / last)
+            else:
+                (path / last).unlink(missing_ok=True)
 
     def tail(self, start: int) -> str:
-        """The last lines of the output since `start`, safe to print."""
+        """The last lines of the output since `start`, safe to print; or why there are none."""
         try:
-            with self.log.open("rb") as log:
+            with files.inside(self._runs, self.log.name).open("rb") as log:
                 end = log.seek(0, 2)
                 log.seek(max(start, end - TAIL_BYTES))
                 lines = log.read().decode("utf-8", errors="replace").splitlines()
-        except OSError as error:
-            return f"(the output cannot be read: {error.strerror}; did the program remove it?)"
+        except (OSError, TiebreakError) as error:  # the program can do anything to it
+            return f"[tiebreak] its output cannot be read: {one_line(error, 200)}"
         return "\n".join(printable(line.rpartition("\r")[2])[:500] for line in lines[-TAIL_LINES:])
 
     def end_leftover(self) -> bool:

@@ -20,12 +20,15 @@ from tiebreak import files
 from tiebreak.data.npz import ArraySpec, array_names, read_npz
 from tiebreak.errors import TiebreakError
 from tiebreak.study.program_keys import Program
-from tiebreak.text import listed, printable
+from tiebreak.text import listed, one_line, printable
 
 SCORES_BYTES = 1 << 20
 CURVE_BYTES = 64 << 20
 OUTCOME_BYTES = 128 << 20
 SPLITS = ("val", "test")
+MOST_METRICS = 1000  # of a split, or of an epoch
+NAME_LETTERS = 200  # of a metric's name
+DEPTH = 20  # of objects in objects, in a learning curve
 TOLERANCE = 1e-3  # between a score and the mean of its outcomes, relative to the score or to 1
 
 
@@ -74,11 +77,24 @@ def _metrics(content: Any, where: str) -> dict[str, float]:
     if not isinstance(content, dict):
         raise TiebreakError(f"{where}: should be an object of numbers by metric, not {printable(repr(content)[:40])}")
     found = {}
+    _check_names(content, where)
     for name, value in content.items():
         if not is_number(value):
             raise TiebreakError(f"{where}.{printable(name)}: should be a number, not {printable(repr(value)[:40])}")
         found[name] = _number(value)
     return found
+
+
+def _check_names(metrics: Mapping[str, Any], where: str) -> None:
+    """Names that can be stored, shown and told apart, and not more of them than anybody reads."""
+    if len(metrics) > MOST_METRICS:
+        raise TiebreakError(f"{where}: {len(metrics):,} metrics; at most {MOST_METRICS:,} are kept")
+    for name in metrics:
+        if not name.isprintable() or not 0 < len(name) <= NAME_LETTERS:
+            shown = one_line(name, 40)
+            raise TiebreakError(
+                f"{where}: {shown!r} is no name of a metric: 1 to {NAME_LETTERS} printable characters are"
+            )
 
 
 def _number(value: float) -> float:
@@ -115,7 +131,8 @@ def read_curves(out: Path, program: Program) -> list[dict[str, float]]:
         key = _number(content["epoch"]) if is_number(content.get("epoch")) else len(found) + 1
         while key in found:
             found.popitem()
-        found[key] = _flat(content)
+        found[key] = _flat(content, f"{path}: line {number}")
+        _check_names(found[key], f"{path}: line {number}")
     return list(found.values())
 
 
@@ -148,11 +165,13 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _flat(content: Mapping[str, Any]) -> dict[str, float]:
+def _flat(content: Mapping[str, Any], where: str, depth: int = 0) -> dict[str, float]:
     found: dict[str, float] = {}
+    if depth > DEPTH:
+        raise TiebreakError(f"{where}: objects in objects, more than {DEPTH} deep")
     for name, value in content.items():
         if isinstance(value, dict):
-            found |= {f"{name}_{inner}": each for inner, each in _flat(value).items()}
+            found |= {f"{name}_{inner}": each for inner, each in _flat(value, where, depth + 1).items()}
         elif is_number(value) and name != "epoch":
             found[name] = _number(value)
     return {name: value for name, value in found.items() if not name.startswith("test")}

@@ -116,6 +116,7 @@ def _heal_store(folder: Path, aside: Aside) -> list[str]:
     states = list((folder / CHECKPOINTS).glob("*.safetensors"))
     if not path.is_file() or not path.stat().st_size:
         if not states and not (folder / PLAN_FILE).is_file() and not (folder / STUDY_FILE).is_file():
+            path.unlink(missing_ok=True)  # empty: a command was killed before it wrote anything
             return []  # a new folder
         for each in (path, log_of(path), *states):
             aside.move(each)

@@ -1,7 +1,11 @@
-"""Rows of the store as records. A row may hold anything: each part is checked, and a ValueError says what is wrong."""
+"""Rows of the store as records, and what a row holds as JSON.
+
+A row may hold anything: each part is checked, and a ValueError says what is wrong.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Any
@@ -150,6 +154,26 @@ class Decoder:
             raise TiebreakError(f"{self._where}: {printable(row)[:100]}: not a record of Tiebreak: {error}") from None
         self._left -= sum(array.nbytes for array in arrays.values())
         return arrays
+
+
+def row_content(fields: Mapping[str, Any]) -> str:
+    r"""What a row holds, as JSON that can be read back: halves of a surrogate pair become visible escapes.
+
+    They come with file names that are not UTF-8, in the messages of exceptions. JSON has no text for them.
+
+    >>> row_content({"reason": "caf\udce9"})
+    '{"reason": "caf\\\\udce9"}'
+    """
+    text = json.dumps(fields)
+    return json.dumps(_encodable(fields)) if "\\ud" in text else text
+
+
+def _encodable(content: Any) -> Any:
+    if isinstance(content, str):
+        return content.encode("utf-8", "backslashreplace").decode()
+    if isinstance(content, Mapping):
+        return {_encodable(name): _encodable(value) for name, value in content.items()}
+    return [_encodable(each) for each in content] if isinstance(content, list | tuple) else content
 
 
 def _fields(kind: type[_Content], content: Any) -> dict[str, Any]:

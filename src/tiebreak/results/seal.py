@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from tiebreak import files
@@ -38,6 +39,22 @@ def unseal(store: Path) -> None:
         (store.parent / SEAL_FILE).unlink(missing_ok=True)
     except OSError as error:
         raise files.failure(store.parent, "cannot be written", error) from None
+
+
+def is_sealed(store: Path) -> bool:
+    """Whether the last command closed the store and no other has opened it since."""
+    return (store.parent / SEAL_FILE).is_file()
+
+
+@contextmanager
+def sealed_on_error(store: Path, *, when: bool) -> Iterator[None]:
+    """Seal the store again when an error ends a command before it has trained anything."""
+    try:
+        yield
+    except Exception:
+        if when:
+            seal(store)
+        raise
 
 
 def seal_problem(store: Path) -> str:

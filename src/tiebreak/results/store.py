@@ -7,7 +7,6 @@ compares the identity of the file with that of the file it opened: a study whose
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -42,7 +41,7 @@ from tiebreak.results.record import (
     StepTimes,
     TrainingState,
 )
-from tiebreak.results.row_decoding import Decoder
+from tiebreak.results.row_decoding import Decoder, row_content
 from tiebreak.results.row_queries import epoch_numbers, older_checkpoints
 from tiebreak.results.seal import seal_problem, unseal
 from tiebreak.text import number_of, printable
@@ -130,7 +129,7 @@ class Store:
 
     def add_epoch(self, record: EpochRecord) -> None:
         """Store an epoch. One that is stored already stays: it came from the same trajectory."""
-        content = json.dumps({"metrics": dict(record.metrics), "seconds": dict(record.seconds)})
+        content = row_content({"metrics": dict(record.metrics), "seconds": dict(record.seconds)})
         sha256 = row_hash(record.trajectory, record.epoch, content)
         row = (record.trajectory, record.epoch, content, sha256)
         self._connection.execute("INSERT OR IGNORE INTO epochs VALUES (?, ?, ?, ?)", row)
@@ -158,7 +157,7 @@ class Store:
             return
         fields = ("status", "epoch", "reason", "provenance")
         output = {"output": record.output} if record.output else {}  # only of a program that failed
-        content = json.dumps({name: getattr(record, name) for name in fields} | output)
+        content = row_content({name: getattr(record, name) for name in fields} | output)
         row = (record.identity, record.trajectory, content, row_hash(record.identity, record.trajectory, content))
         self._connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?)", row)
 
@@ -170,7 +169,7 @@ class Store:
 
     def add_final(self, record: FinalRecord) -> None:
         """Store one evaluation on the test split."""
-        content = json.dumps({"metrics": dict(record.metrics), "seconds": record.seconds})
+        content = row_content({"metrics": dict(record.metrics), "seconds": record.seconds})
         outcomes = pack(record.outcomes)
         sha256 = row_hash(record.identity, record.evaluation, content, outcomes)
         row = (record.identity, record.evaluation, content, outcomes, sha256)
@@ -193,13 +192,13 @@ class Store:
     def _add_of_cohort(self, table: str, measured: Choice | StepTimes) -> None:
         fields = asdict(measured)
         cohort, device = fields.pop("cohort"), fields.pop("device")
-        content = json.dumps(fields)
+        content = row_content(fields)
         row = (cohort, device, content, row_hash(cohort, device, content))
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?)", row)
 
     def add_look(self, look: LookRecord) -> None:
         """Store a look at the study. One that is stored already stays."""
-        content = json.dumps({"end": look.end, "runs": look.runs})
+        content = row_content({"end": look.end, "runs": look.runs})
         key = row_hash(*look.runs)
         row = (key, look.seeds, content, row_hash(key, look.seeds, content))
         self._connection.execute("INSERT OR IGNORE INTO looks VALUES (?, ?, ?, ?)", row)

@@ -28,7 +28,8 @@ def declared_names(path: Path) -> list[str]:
         raise TiebreakError(f"{path}: not valid Python: nested too deeply") from None
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
-        raise TiebreakError(f"{path}{f':{line}' if line else ''}: not valid Python: {error}") from None
+        what = error.msg if isinstance(error, SyntaxError) else error  # its text names a file "<unknown>"
+        raise TiebreakError(f"{path}{f':{line}' if line else ''}: not valid Python: {what}") from None
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []

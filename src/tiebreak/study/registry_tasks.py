@@ -96,6 +96,8 @@ TASKS: Mapping[str, TaskEntry] = {
     "nodes": TaskEntry(
         family="node-classifier",
         line="node classification on one graph, negative log likelihood; full-batch steps",
+        whole=True,
+        unit="nodes",
         metrics={"accuracy": MetricEntry(goal="max"), "loss": MetricEntry(goal="min")},
         options={
             "normalise_features": Option(default=True, line="scale the features of each node to sum to 1"),
@@ -153,6 +155,7 @@ TASKS: Mapping[str, TaskEntry] = {
             "words": Option(default=100, low=1, high=100_000, line="most tokens to generate"),
         },
         ordered=True,
+        unit="tokens",
     ),
     "classify-text": TaskEntry(
         family="text-classifier",

@@ -68,6 +68,8 @@ class TaskEntry:
     protocols: Mapping[str, Protocol]
     use: Mapping[str, Option] = field(default_factory=dict)  # options of `tiebreak use`
     ordered: bool = False  # examples are consecutive windows of one sequence: the batch size is 1
+    whole: bool = False  # every training step takes all training data: the batch size is 1
+    unit: str = ""  # what a reader counts the data in, where an example of training is something else
 
 
 @dataclass(frozen=True, kw_only=True)

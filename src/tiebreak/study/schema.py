@@ -202,9 +202,9 @@ class Study(Strict):
     )
 
     @classmethod
-    def load(cls, name: str) -> Study:
+    def load(cls, name: str | Path) -> Study:
         """Load a built-in study by name, or a study file by path."""
-        text, where = parsing.find(name)
+        text, where = parsing.find(str(name))
         content = parsing.load_toml(text, where)
         return parsing.validate(cls, parsing.with_absolute_paths(content, Path(name).parent), where)
 

@@ -114,7 +114,10 @@ def _slower(ratio: float) -> str:
 def _memory(a: int | None, b: int | None) -> str:
     if not a or not b:
         return ""
-    return f"{rounded(a / b)} times the memory" if round(a / b, 2) != 1 else "the same memory"
+    ratio = rounded(a / b)
+    if ratio == "1":
+        return "the same memory" if round(a / b, 2) == 1 else "about the same memory"
+    return f"{ratio} times the memory"
 
 
 def _amount(a: int | None, b: int | None, what: str) -> str:
@@ -122,5 +125,5 @@ def _amount(a: int | None, b: int | None, what: str) -> str:
         return ""
     if a == b:
         return f"the same {what}"
-    ratio = a / b
-    return f"{rounded(ratio)} times the {what}" if round(ratio, 2) != 1 else f"{a:,} against {b:,} {what}"
+    ratio = rounded(a / b)
+    return f"{ratio} times the {what}" if ratio != "1" else f"{a:,} against {b:,} {what}"

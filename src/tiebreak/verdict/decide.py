@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -85,8 +86,21 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         reported=tuple(_reported(tally, item) for item in _figures(study)),
         claims=tuple(_claim(study, claim, comparisons) for claim in study.claims),
         cost=cost_sentence(comparisons, designs),
-        warnings=(*plan.warnings, *program_warnings(tally), *_failures(tally, designs), *flags, *_damage(records)),
+        warnings=(
+            *_planned(tally, asked),
+            *program_warnings(tally),
+            *_failures(tally, designs),
+            *flags,
+            *_damage(records),
+        ),
     )
+
+
+def _planned(tally: Tally, asked: Sequence[Question]) -> list[str]:
+    """The plan's warnings; without that of too few seeds where no seed would help any comparison."""
+    lost = all(_is_lost(tally, question) for question in asked)
+    few = statistics.too_few_seeds(tally.study.seeds, len(asked)) if lost else ""
+    return [line for line in tally.plan.warnings if line != few]
 
 
 def settings_flag(item: ComparisonResult) -> str:

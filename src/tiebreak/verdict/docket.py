@@ -17,12 +17,12 @@ from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
 from tiebreak.study.schema import Claim, Strict, Study
-from tiebreak.text import number_of
+from tiebreak.text import listed, number_of
 from tiebreak.verdict.percentile import from_interval
 
 DOCKET_FILE = Path(__file__).parent / "docket.json"
 MINUS = "\N{MINUS SIGN}"
-KEYS = {"data", "protocol", "comparisons", "reported"}  # of a verdict of any version
+TERMS = ("task", "metric", "margin", "designs_from", "options", "optimiser", "augment", "init", "precision", "fixed")
 JOINT = "; "  # between limits
 STAND_IN = " stands in for "  # in `limits`: other data than the claim's
 Decided = Literal["holds", "fails", "undecided"]
@@ -134,10 +134,13 @@ def read_kept(path: Path) -> dict[str, Any]:
 
 
 def entries_of(
-    verdict: Mapping[str, Any], origin: Origin, sha256: str, study: Study | None = None
+    verdict: Mapping[str, Any], origin: Origin, sha256: str, trained: Study | None = None
 ) -> list[DocketEntry]:
-    """What a verdict says of the claims of its study (or of the built-in one) whose comparisons it holds."""
-    study, found = study or Study.load(origin.study), list[DocketEntry]()
+    """What a verdict says of the claims of the built-in study whose comparisons it holds.
+
+    `trained` is the study as it was trained: where it was changed, also under the same name, its verdict is a hint.
+    """
+    study, found = Study.load(origin.study), list[DocketEntry]()
     try:
         claims = study.claims if origin.quality is None else (_quality(study, origin.quality),)
         for claim in claims:
@@ -146,10 +149,32 @@ def entries_of(
                 continue
             if not min(item["seeds"] for item in own):
                 continue
-            found.append(_entry(verdict, origin, sha256, study, claim, own))
+            found.append(_entry(verdict, _with_changes(origin, trained, study, claim), sha256, study, claim, own))
     except (KeyError, TypeError, ValidationError) as error:
         said = parsing.explain(error) if isinstance(error, ValidationError) else f"{type(error).__name__} {error}"
         raise TiebreakError(f"{origin.file}: damaged verdict ({said}); take it again from its results folder") from None
+    return found
+
+
+def _with_changes(origin: Origin, trained: Study | None, study: Study, claim: Claim) -> Origin:
+    """The origin, with the keys that were changed in the study as one more limit."""
+    own, built_in = (None if trained is None else _terms(trained, claim)), _terms(study, claim)
+    changed = [] if own is None else [key for key, value in built_in.items() if own[key] != value]
+    if not changed:
+        return origin
+    limit = f"another {listed(changed)} than in the built-in study {study.name}"
+    limits = {**origin.limits, claim.id: JOINT.join(filter(None, [origin.limits.get(claim.id, ""), limit]))}
+    return origin.model_copy(update={"limits": limits})
+
+
+def _terms(study: Study, claim: Claim) -> dict[str, Any]:
+    """What decides the comparisons of a claim, besides data, protocol and epochs."""
+    comparisons = [item for item in study.comparisons if item.name in (claim.comparison, *claim.also)]
+    names = {name for item in comparisons for name in item.arms()}
+    found = {key: getattr(study, key) for key in TERMS}
+    found |= {"grid": study.grid, "batch": study.budget.batch}
+    found["arms"] = [arm for arm in study.arms if arm.name in names]
+    found["comparisons"] = [item.model_dump(exclude={"primary"}) for item in comparisons]
     return found
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, stdtr
 
+from tiebreak.text import number_of
 from tiebreak.verdict import unpaired
 from tiebreak.verdict.compared import (
     LARGEST,
@@ -91,7 +92,17 @@ class Sample:
 
 def too_few_flag(seeds: int, least: int, comparisons: int) -> str:
     """The flag of a comparison with fewer seeds than can decide it."""
-    return f"{seeds} seeds are fewer than the {least} needed (comparisons: {comparisons})"
+    are = "is" if seeds == 1 else "are"
+    return f"{number_of(seeds, 'seed')} {are} fewer than the {least} needed (comparisons: {comparisons})"
+
+
+def too_few_seeds(seeds: int, comparisons: int) -> str:
+    """The warning of a study with fewer seeds than can decide its comparisons; empty where there are enough."""
+    least = least_seeds(comparisons)
+    if seeds >= least:
+        return ""
+    too_few = f"{number_of(seeds, 'seed')} cannot decide {number_of(comparisons, 'comparison')}"
+    return f"{too_few}: at least {least} are needed (--seeds {least})"
 
 
 def lopsided_flag(differences: Scores) -> str:

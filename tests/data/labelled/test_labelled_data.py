@@ -21,6 +21,8 @@ def test_a_file_is_split_by_label_and_repeated_rows_are_dropped(tmp_path: Path) 
     assert data.checksum == labelled_data.checksum(str(path))
     assert data.words[:3] == ("<pad>", "<unk>", "good")
     assert (data.tokens["test"][:, 0] == labelled_data.UNKNOWN).all()  # each has a word of its own
+    assert data.notes == ("1 repeated row dropped",)
+    assert data.description()[-1].split() == ["yes:", "24", "train,", "3", "val,", "3", "test"]
 
 
 def test_a_folder_is_read_as_given_and_long_texts_are_cut(tmp_path: Path) -> None:
@@ -29,7 +31,12 @@ def test_a_folder_is_read_as_given_and_long_texts_are_cut(tmp_path: Path) -> Non
     assert data.sizes == tiny.SIZES
     assert len(data.words) == 4
     assert data.tokens["train"].shape == (tiny.SIZES["train"], 2)
-    assert "cut off" in data.description()[-1]
+    assert "cut off" in data.description()[2]
+    (folder / "notes.md").touch()
+    (folder / "val.csv").write_text("text,label,who\n" + "good,yes,me\n" * 2, "utf-8")
+    (first, second) = labelled_data.load(str(folder)).notes
+    assert "val.csv: who" in first
+    assert "notes.md" in second
     assert np.array_equal(labelled_data.numbers("Good zzz", {"good": 2}, 4), np.array([2, labelled_data.UNKNOWN, 0, 0]))
 
 

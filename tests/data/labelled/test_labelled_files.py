@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tiebreak.data.labelled.labelled_files import Labelled, is_labelled, read_labelled
+from tiebreak.data.labelled.labelled_files import Labelled, further_columns, is_labelled, read_labelled
 from tiebreak.errors import TiebreakError
 
 
@@ -18,13 +18,16 @@ def test_rows_are_read_with_quotes_line_breaks_and_further_columns(tmp_path: Pat
     path = written(tmp_path, 'id,Label,text\n1,yes,"a, ""b""\nc"\n2,no, d \n')
     assert read_labelled(path) == [Labelled('a, "b"\nc', "yes"), Labelled("d", "no")]
     assert is_labelled(path)
+    assert further_columns(path) == ["id"]
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("", ("text", "label")),
-        ("a,b\n1,2\n", ("line 1", "'text'")),
+        ("a,b\n1,2\n", ("line 1", "no column 'text'", "expected text, label", "found a, b")),
+        ("text,text,label\n1,2,3\n", ("line 1", "2 columns 'text'")),
+        ("arm,seed,score\na,0,0.9\n", ("line 1", "tiebreak compare")),
         ("text,label\n", ("no rows",)),
         ("text,label\nhello,\n", ("line 2", "label")),
         ("text,label\n ,yes\n", ("line 2", "text")),

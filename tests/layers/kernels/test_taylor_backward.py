@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from support.machine_code import disassembled, never_written
 from support.taylor_cases import BOUND, Case, distances
 from support.triton_kernels import in_interpreter
 
@@ -21,8 +22,7 @@ SMALL = {
     "one token": Case(1, d=8, causal=False, keys=3),
     "seventeen": Case(17, d=8, dtype=BRAIN, masked=True),
 }
-# Every value of every column, and the pairs that take different paths; each compiles seven kernels. D = 32 with more
-# than 64 values is checked by test_taylor_ops in a process of its own.
+# Every value of every column, and the pairs that take different paths; each compiles six kernels.
 KINDS = [
     (16, 64, True, BRAIN, False),
     (16, 64, False, BRAIN, True),
@@ -30,6 +30,7 @@ KINDS = [
     (16, 64, True, FLOAT, False),
     (16, 128, False, FLOAT, True),
     (32, 64, True, BRAIN, True),
+    (32, 128, False, BRAIN, False),
     (32, 16, True, HALF, False),
     (16, 64, True, HALF, True),
     (8, 64, False, HALF, False),
@@ -49,6 +50,11 @@ def test_backward_and_forward_are_the_formula(name: str) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_backward_and_forward_are_the_formula_on_a_gpu(kind: tuple[int, int, bool, torch.dtype, bool]) -> None:
     """`forward` and `backward`, with the blocks that users get."""
+    from tiebreak.layers.kernels import taylor_launch
+
+    taylor_launch._compiled.clear()
     for length in (17, 1000, 4097):
         case = Case(length, *kind)
         assert max(distances(case, "cuda")) < BOUND[case.dtype], length
+    for compiled in taylor_launch._compiled.values():
+        assert not never_written(disassembled(compiled)), compiled.name

@@ -108,6 +108,11 @@ class GraphData:
         scales = np.divide(1.0, sums, out=np.ones_like(sums), where=sums != 0)
         return Matrix(diags_array(scales) @ self.features, dtype=np.float32)
 
+    @property
+    def signed(self) -> bool:
+        """Whether a feature is below 0, so that those of a node may sum to nearly 0."""
+        return bool(self.features.nnz and self.features.min() < 0)
+
     def description(self) -> list[str]:
         """What the graph holds, in lines."""
         name = printable(self.name)

@@ -60,6 +60,8 @@ def graph_checksum(path: Path) -> str:
 
 def read_graph(path: Path) -> Parts:
     """The graph in an npz file or in a folder."""
+    if path.name in FILES and path.suffix == ".csv":
+        raise TiebreakError(f"{printable(path)}: one file of a graph; name the folder that holds all of them")
     return _read_folder(path) if path.is_dir() else read_npz_graph(path)
 
 

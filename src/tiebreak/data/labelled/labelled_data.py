@@ -14,8 +14,8 @@ are dropped before a random split: they would be in training and test at once. L
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from tiebreak.data.checksums import file_checksum
 from tiebreak.data.fetch import Checked, find_source, joint_checksum
-from tiebreak.data.labelled.labelled_files import FORM, Labelled, read_labelled
+from tiebreak.data.labelled.labelled_files import FORM, Labelled, further_columns, read_labelled
 from tiebreak.data.labelled.made_reviews import made_reviews, reviews_checksum
+from tiebreak.data.left_out import left_out
 from tiebreak.data.sources import Source
 from tiebreak.data.splits import LEAST, SPLITS, counts_by_split, tenths
 from tiebreak.data.text.tokens import split_words
@@ -32,7 +33,7 @@ from tiebreak.data.user_paths import check_file, find_user_path
 from tiebreak.errors import TiebreakError
 from tiebreak.streams import stream
 from tiebreak.study.registry import is_path
-from tiebreak.text import printable
+from tiebreak.text import number_of, printable
 
 PADDING, UNKNOWN = 0, 1
 VOCABULARY, LENGTH = 10_000, 200  # the defaults
@@ -54,6 +55,7 @@ class LabelledData:
     citation: str
     split_rule: str
     cut: int = 0  # texts of which the end was cut off
+    notes: tuple[str, ...] = ()  # what was left out
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -64,11 +66,15 @@ class LabelledData:
         """What the data set holds, in lines."""
         name = printable(self.name)
         length = self.tokens["train"].shape[1]
+        by_split = [np.bincount(self.labels[split], minlength=len(self.class_names)).tolist() for split in SPLITS]
+        rows = zip(self.class_names, *by_split, strict=True)
         return [
             f"{name}: {counts_by_split(self.sizes.values())}; {len(self.class_names)} classes, {len(self.words):,} "
             f"words, at most {length} in a text",
             f"{name}: split {self.split_rule}; sha256 {self.checksum}",
-            *([f"  {self.cut:,} texts cut off after {length} words"] if self.cut else []),
+            *([f"  {number_of(self.cut, 'text')} cut off after {length} words"] if self.cut else []),
+            *(f"  {note}" for note in self.notes),
+            *(f"  {printable(label)}: {counts_by_split(counts)}" for label, *counts in rows),
         ]
 
 
@@ -81,15 +87,20 @@ def load(
         return _labelled(source, made_reviews(), reviews_checksum(), "as generated", vocabulary, length)
     path, source = find_user_path(name, data_dir), Source(name=name, licence="", citation="")
     if path.is_dir():
-        splits = {split: read_labelled(file) for split, file in _own_files(path).items()}
-        return _labelled(source, splits, checksum(name, data_dir), "as in the files", vocabulary, length)
+        files = _own_files(path)
+        splits = {split: read_labelled(file) for split, file in files.items()}
+        found = _labelled(source, splits, checksum(name, data_dir), "as in the files", vocabulary, length)
+        return replace(found, notes=(*_column_notes(files.values()), *left_out(path, set(files.values()))))
     rows = read_labelled(path)
     if rows[0].split:
         splits = {split: [row for row in rows if row.split == split] for split in SPLITS}
         rule = "as the column split says"
     else:
         splits, rule = _random_split(path, rows), "80/10/10 at random, by label, the same for everyone"
-    return _labelled(source, splits, file_checksum(path), rule, vocabulary, length)
+    repeated = len(rows) - sum(map(len, splits.values()))
+    dropped = [f"{number_of(repeated, 'repeated row')} dropped"] if repeated else []
+    found = _labelled(source, splits, file_checksum(path), rule, vocabulary, length)
+    return replace(found, notes=(*_column_notes([path]), *dropped))
 
 
 def checksum(name: str, data_dir: Path | None = None) -> str:
@@ -113,6 +124,12 @@ def numbers(text: str, known: Mapping[str, int], length: int) -> NDArray[np.int6
 def words_of(text: str) -> list[str]:
     """The words and marks of a text, in lower case."""
     return split_words(text.lower(), marks=True)
+
+
+def _column_notes(files: Iterable[Path]) -> Iterator[str]:
+    for file in files:
+        if others := further_columns(file):
+            yield f"left out: columns of {file.name}: {', '.join(others)}"
 
 
 def _own_files(folder: Path) -> dict[str, Path]:

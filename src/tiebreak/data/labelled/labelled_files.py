@@ -1,6 +1,6 @@
 """CSV files of texts with labels: UTF-8 with a header line that has the columns text and label.
 
-A column split (train, val or test) is optional; further columns are ignored. Quotes are those of RFC 4180, so that a
+A column split (train, val or test) is optional; further columns are left out. Quotes are those of RFC 4180, so that a
 text may hold commas and line breaks. An error names the file and the line.
 """
 
@@ -19,6 +19,8 @@ from tiebreak.text import printable
 LIMIT_TEXT = 1_000_000  # characters
 LIMIT_ROWS = 3_000_000
 FORM = "expected a CSV file with a header line that has the columns text and label, such as `text,label`"
+COLUMNS = ("text", "label", "split")
+OF_SCORES = {"arm", "seed", "score"}  # columns of a table of results
 
 
 class Labelled(NamedTuple):
@@ -37,9 +39,7 @@ def read_labelled(path: Path, limit: int = LIMIT_BYTES) -> list[Labelled]:
     rows: list[Labelled] = []
     try:
         columns = [name.strip().lower() for name in reader.fieldnames or ()]
-        for name in ("text", "label"):
-            if columns.count(name) != 1:
-                raise TiebreakError(f"{where}: line 1: no column {name!r} (or several); {FORM}")
+        _check_columns(where, columns)
         reader.fieldnames = columns
         for row in reader:
             rows.append(_row(where, reader.line_num, row))
@@ -53,6 +53,21 @@ def read_labelled(path: Path, limit: int = LIMIT_BYTES) -> list[Labelled]:
     if with_split not in (0, len(rows)):
         raise TiebreakError(f"{where}: {len(rows) - with_split:,} rows without a split; give one to all, or to none")
     return rows
+
+
+def _check_columns(where: str, columns: list[str]) -> None:
+    for name in ("text", "label"):
+        if columns.count(name) != 1:
+            what = f"{columns.count(name)} columns" if name in columns else "no column"
+            found = ", ".join(map(printable, columns)) or "an empty line"
+            scores = "; scores of runs are for `tiebreak compare`" if OF_SCORES & set(columns) else ""
+            raise TiebreakError(f"{where}: line 1: {what} {name!r}; expected text, label; found {found}{scores}")
+
+
+def further_columns(path: Path) -> list[str]:
+    """The names of the columns that are not read."""
+    header = next(csv.reader(io.StringIO(read_text(path), newline="")), [])
+    return [printable(name.strip()) for name in header if name.strip().lower() not in COLUMNS]
 
 
 def _row(where: str, line: int, row: dict[str, str | None]) -> Labelled:

@@ -14,6 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tiebreak.layers.kernels.conv_products import Geometry, channels_last, parts_of
+from tiebreak.layers.kernels.places import wide, within
 
 # ruff: noqa: PLR0913, PLR0917
 
@@ -38,9 +39,9 @@ def _gather(
     tile, run = tl.program_id(0) % tiles, (tl.program_id(0) // tiles).to(tl.int64)
     x += run * x_run
     weight += run * w_run
-    m = tile // tiles_n * BM + tl.arange(0, BM)
+    m = wide(tile // tiles_n * BM + tl.arange(0, BM))
     n = tile % tiles_n * BN + tl.arange(0, BN)
-    row, place = m // places, m % places
+    row, place = m // places, wide(m % places)
     i, j = place // WO * MV + OV, place % WO * MH + OH
     total = tl.zeros((BM, BN), tl.float32)
     if BIASED:
@@ -51,14 +52,13 @@ def _gather(
         o = c if BACK else n
         for tap in tl.static_range(P * Q):
             h, w = i + tap // Q * TV, j + tap % Q * TH
-            inside = (m < ROWS * places) & (h >= 0) & (w >= 0)
+            inside = (m < ROWS * places) & within(h, w, H * DV, W * DH)
             if DV > 1:
                 inside = inside & (h % DV == 0)
                 h = h // DV
             if DH > 1:
                 inside = inside & (w % DH == 0)
                 w = w // DH
-            inside = inside & (h < H) & (w < W)
             value = tl.load(
                 x + (row * x_b + h * x_h + w * x_w)[:, None] + (c * x_c)[None, :],
                 mask=inside[:, None] & (n < N)[None, :],
@@ -78,7 +78,7 @@ def _tap(
 ):  # fmt: skip
     """What these places add to the sums of a tap."""
     down, right = tap // Q * DV, tap % Q * DH
-    inside = here & (i + down >= 0) & (i + down < H) & (j + right >= 0) & (j + right < W)
+    inside = here & within(i + down, j + right, H, W)
     where = at + (down * x_h + right * x_w)
     value = tl.load(x + where[:, None] + (c * x_c)[None, :], mask=inside[:, None] & real[None, :], other=0.0)
     return value.to(tl.float32) * above
@@ -110,9 +110,9 @@ def _weight_gradient(
     two = tl.zeros((BM, BN), tl.float32)
     three = tl.zeros((BM, BN), tl.float32)
     for start in range(part * CHUNK, tl.minimum(part * CHUNK + CHUNK, ROWS * places), BM):
-        m = start + tl.arange(0, BM)
+        m = wide(start + tl.arange(0, BM))
         here = (m < ROWS * places) & (m < part * CHUNK + CHUNK)
-        row, place = m // places, m % places
+        row, place = m // places, wide(m % places)
         i, j = place // WO, place % WO
         found = dy + (row * y_b + i * y_h + j * y_w)[:, None] + (n * y_n)[None, :]
         above = tl.load(found, mask=here[:, None] & real[None, :], other=0.0).to(tl.float32)
@@ -128,8 +128,8 @@ def _weight_gradient(
 
 
 def _tile(places: int, channels: int) -> tuple[int, int]:
-    wide = min(WIDE, int(triton.next_power_of_2(channels)))
-    return min(TALL * WIDE // wide, max(16, int(triton.next_power_of_2(places)))), wide
+    across = min(WIDE, int(triton.next_power_of_2(channels)))
+    return min(TALL * WIDE // across, max(16, int(triton.next_power_of_2(places)))), across
 
 
 def forward(x: Tensor, weight: Tensor, bias: Tensor | None, sizes: Sequence[int], geometry: Geometry) -> Tensor:

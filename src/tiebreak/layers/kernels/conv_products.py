@@ -24,6 +24,7 @@ import triton.language as tl
 from torch import Tensor
 
 from tiebreak.layers.kernels.conv_taps import gather_taps, weight_taps
+from tiebreak.layers.kernels.places import wide, within
 from tiebreak.layers.kernels.product import input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
@@ -58,10 +59,7 @@ DEEP = 16  # channels from which on a step of the sum has one tap
 
 
 def has_taps(channels: int, geometry: Geometry) -> bool:
-    """Whether the kernels of `conv_taps` compute it.
-
-    Strides and dilations in the same direction stay with the general ones: a test of them in float32 failed on an H200.
-    """
+    """Whether the kernels of `conv_taps` compute it: they do not for a stride and a dilation in the same direction."""
     stride, _, dilation = geometry
     return channels >= DEEP and all(step == 1 or gap == 1 for step, gap in zip(stride, dilation, strict=True))
 
@@ -71,12 +69,12 @@ def blocks_of(kind: str, rows: int, columns: int, inner: int, dtype: torch.dtype
 
     `kind` is "taps", where `inner` is the size of one step of the sum, "gather" or "weight".
     """
-    wide = 64 if dtype == torch.bfloat16 else 32 if input_precision() == "tf32" else 16
+    deep = 64 if dtype == torch.bfloat16 else 32 if input_precision() == "tf32" else 16
     n = side(columns, 32 if kind == "weight" else 64)
     if kind == "weight":  # few rows and columns, a long sum
         m = side(rows, 32)
-        return Blocks(m, n, wide, 1 if m * n == 256 else 2)
-    return Blocks(side(rows, 128 if kind == "taps" and n == 16 else 64), n, side(inner, wide))
+        return Blocks(m, n, deep, 1 if m * n == 256 else 2)
+    return Blocks(side(rows, 128 if kind == "taps" and n == 16 else 64), n, side(inner, deep))
 
 
 def side(size: int, most: int) -> int:
@@ -106,24 +104,23 @@ def _gather(
     group, run = batch % GROUPS, (batch // GROUPS).to(tl.int64)
     x += run * x_run + group * C * x_c
     weight += run * w_run + group * w_group
-    m = tile // tiles_n * BM + tl.arange(0, BM)
+    m = wide(tile // tiles_n * BM + tl.arange(0, BM))
     n = tile % tiles_n * BN + tl.arange(0, BN)
-    row, place = m // places, m % places
+    row, place = m // places, wide(m % places)
     i, j = place // WO * MV + OV, place % WO * MH + OH
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, inner, BK):
-        k = start + tl.arange(0, BK)
+        k = wide(start + tl.arange(0, BK))
         tap, c = k // C, k % C
         p, q = tap // Q, tap % Q
         h, w = i[:, None] + (p * TV)[None, :], j[:, None] + (q * TH)[None, :]
-        inside = (m < ROWS * places)[:, None] & (k < inner)[None, :] & (h >= 0) & (w >= 0)
+        inside = (m < ROWS * places)[:, None] & (k < inner)[None, :] & within(h, w, H * DV, W * DH)
         if DV > 1:
             inside = inside & (h % DV == 0)
             h = h // DV
         if DH > 1:
             inside = inside & (w % DH == 0)
             w = w // DH
-        inside = inside & (h < H) & (w < W)
         left = tl.load(x + (row * x_b)[:, None] + (c * x_c)[None, :] + h * x_h + w * x_w, mask=inside, other=0.0)
         right = tl.load(
             weight + (c * w_c + p * w_p + q * w_q)[:, None] + (n * w_n)[None, :],
@@ -161,18 +158,17 @@ def _weight_gradient(
     dy += run * y_run + group * N * y_n
     x += run * x_run + group * C * x_c
     o = tile // tiles_n * BM + tl.arange(0, BM)
-    k = tile % tiles_n * BN + tl.arange(0, BN)
+    k = wide(tile % tiles_n * BN + tl.arange(0, BN))
     tap, c = k // C, k % C
     h, w = tap // Q * DV - ZV, tap % Q * DH - ZH
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(part * CHUNK, tl.minimum(part * CHUNK + CHUNK, ROWS * places), BK):
-        m = start + tl.arange(0, BK)
+        m = wide(start + tl.arange(0, BK))
         here = (m < ROWS * places) & (m < part * CHUNK + CHUNK)
-        row, place = m // places, m % places
+        row, place = m // places, wide(m % places)
         i, j = place // WO, place % WO
         down, right = (i * SV)[:, None] + h[None, :], (j * SH)[:, None] + w[None, :]
-        inside = here[:, None] & (k < columns)[None, :]
-        inside = inside & (down >= 0) & (down < H) & (right >= 0) & (right < W)
+        inside = here[:, None] & (k < columns)[None, :] & within(down, right, H, W)
         value = tl.load(
             x + (row * x_b)[:, None] + (c * x_c)[None, :] + down * x_h + right * x_w, mask=inside, other=0.0
         )

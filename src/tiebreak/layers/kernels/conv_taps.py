@@ -14,6 +14,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from tiebreak.layers.kernels.places import wide, within
+
 # ruff: noqa: PLR0913, PLR0917
 
 
@@ -33,8 +35,8 @@ def gather_taps(
 ):  # fmt: skip
     """Place i = a SV + r of y reads x at a MV + OV + (r + ZV) // SV + t TV, with tap (r + ZV) % SV + t SV."""
     high: tl.constexpr = (HO + SV - 1) // SV
-    wide: tl.constexpr = (WO + SH - 1) // SH
-    rows: tl.constexpr = ROWS * high * wide
+    across: tl.constexpr = (WO + SH - 1) // SH
+    rows: tl.constexpr = ROWS * high * across
     tiles_n: tl.constexpr = (N + BN - 1) // BN
     tiles: tl.constexpr = (rows + BM - 1) // BM * tiles_n
     tile, batch = tl.program_id(0) % tiles, tl.program_id(0) // tiles
@@ -45,11 +47,11 @@ def gather_taps(
     taps = (P - first_p + SV - 1) // SV * taps_q
     x += run * x_run + group * C * x_c
     weight += run * w_run + group * w_group + first_p * w_p + first_q * w_q
-    m = tile // tiles_n * BM + tl.arange(0, BM)
+    m = wide(tile // tiles_n * BM + tl.arange(0, BM))
     n = tile % tiles_n * BN + tl.arange(0, BN)
     c = tl.arange(0, BK)
-    row, place = m // (high * wide), m % (high * wide)
-    a, b = place // wide, place % wide
+    row, place = m // (high * across), wide(m % (high * across))
+    a, b = place // across, place % across
     i, j = a * SV + left_v, b * SH + left_h
     h, w = a * MV + (OV + (left_v + ZV) // SV), b * MH + (OH + (left_h + ZH) // SH)
     valid = m < rows
@@ -61,7 +63,7 @@ def gather_taps(
         tap, start = step // parts, step % parts * BK
         p, q = tap // taps_q, tap % taps_q
         down, right = p * TV, q * TH
-        inside = valid & (h + down >= 0) & (h + down < H) & (w + right >= 0) & (w + right < W)
+        inside = valid & within(h + down, w + right, H, W)
         where = at + (down * x_h + right * x_w + start * x_c)
         taken = weight + (p * (SV * w_p) + q * (SH * w_q) + start * w_c)
         if C % BK == 0:
@@ -91,7 +93,7 @@ def _tap(
 ):  # fmt: skip
     """The sum of a tap with the products of these places."""
     down, right = tap // Q * DV, tap % Q * DH
-    inside = here & (i + down >= 0) & (i + down < H) & (j + right >= 0) & (j + right < W)
+    inside = here & within(i + down, j + right, H, W)
     where = at + (down * x_h + right * x_w)
     value = tl.load(x + where[:, None] + (c * x_c)[None, :], mask=inside[:, None] & real[None, :], other=0.0)
     if WIDEN:
@@ -132,9 +134,9 @@ def weight_taps(
     two = tl.zeros((BM, BN), tl.float32)
     three = tl.zeros((BM, BN), tl.float32)
     for start in range(part * CHUNK, tl.minimum(part * CHUNK + CHUNK, ROWS * places), BK):
-        m = start + tl.arange(0, BK)
+        m = wide(start + tl.arange(0, BK))
         here = (m < ROWS * places) & (m < part * CHUNK + CHUNK)
-        row, place = m // places, m % places
+        row, place = m // places, wide(m % places)
         i, j = place // WO, place % WO
         found = dy + (row * y_b + i * y_h + j * y_w)[:, None] + (o * y_n)[None, :]
         above = tl.trans(tl.load(found, mask=here[:, None] & (o < N)[None, :], other=0.0))

@@ -21,6 +21,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tiebreak.layers.kernels.places import wide, within
 from tiebreak.layers.kernels.product import input_precision
 
 # Triton compiles a kernel for its parameters: it takes no structures, and every size must be a constant of its own.
@@ -45,8 +46,8 @@ def _forward(
     weight += run * (O * C * P * Q)
     y += run * (ROWS * O * places)
     o = tile // tiles_n * BM + tl.arange(0, BM)
-    n = tile % tiles_n * BN + tl.arange(0, BN)
-    row, place = n // places, n % places
+    n = wide(tile % tiles_n * BN + tl.arange(0, BN))
+    row, place = n // places, wide(n % places)
     h, w = place // WO * SV - ZV, place % WO * SH - ZH
     start = row * (C * H * W) + h * W + w
     total = tl.zeros((BM, BN), tl.float32) + tl.load(bias + run * O + o, mask=o < O, other=0.0)[:, None]
@@ -56,7 +57,7 @@ def _forward(
             right = tap % Q * DH
             inside = n < ROWS * places
             if ZV > 0 or ZH > 0:
-                inside = inside & (h + down >= 0) & (h + down < H) & (w + right >= 0) & (w + right < W)
+                inside = inside & within(h + down, w + right, H, W)
             value = tl.load(x + start + (c * H * W + down * W + right), mask=inside, other=0.0)
             taps = tl.load(weight + o * (C * P * Q) + c * (P * Q) + tap, mask=o < O, other=0.0)
             total += taps[:, None].to(tl.float32) * value[None, :].to(tl.float32)
@@ -80,15 +81,15 @@ def _input_gradient(
     weight += run * (O * C * P * Q)
     dx += run * (ROWS * C * places)
     c = tile // tiles_n * BM + tl.arange(0, BM)
-    n = tile % tiles_n * BN + tl.arange(0, BN)
-    row, place = n // places, n % places
+    n = wide(tile % tiles_n * BN + tl.arange(0, BN))
+    row, place = n // places, wide(n % places)
     total = tl.zeros((BM, BN), tl.float32)
     for o in range(O):
         for tap in tl.static_range(P * Q):
             down = ZV - tap // Q * DV
             right = ZH - tap % Q * DH
             h, w = place // W + down, place % W + right  # the stride times where this tap's output lies
-            inside = (n < ROWS * places) & (h >= 0) & (h < HO * SV) & (w >= 0) & (w < WO * SH)
+            inside = (n < ROWS * places) & within(h, w, HO * SV, WO * SH)
             if SV > 1:
                 inside = inside & (h % SV == 0)
             if SH > 1:
@@ -119,19 +120,19 @@ def _weight_gradient(
     x += (run * ROWS + part * CHUNK) * (C * H * W)
     rows = tl.minimum(ROWS - part * CHUNK, CHUNK).to(tl.int32)
     o = tile // tiles_n * BM + tl.arange(0, BM)
-    k = tile % tiles_n * BN + tl.arange(0, BN)
+    k = wide(tile % tiles_n * BN + tl.arange(0, BN))
     h, w = k % (P * Q) // Q * DV - ZV, k % Q * DH - ZH
     column = k // (P * Q) * (H * W) + h * W + w
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, CHUNK * places, BK):
-        n = start + tl.arange(0, BK)
-        row, place = n // places, n % places
+        n = wide(start + tl.arange(0, BK))
+        row, place = n // places, wide(n % places)
         i, j = place // WO * SV, place % WO * SH
         here = row < rows
         inside = here[:, None] & (k < columns - 1)[None, :]
         if ZV > 0 or ZH > 0:
             down, right = i[:, None] + h[None, :], j[:, None] + w[None, :]
-            inside = inside & (down >= 0) & (down < H) & (right >= 0) & (right < W)
+            inside = inside & within(down, right, H, W)
         value = tl.load(x + (row * (C * H * W) + i * W + j)[:, None] + column[None, :], mask=inside, other=0.0)
         value = tl.where((k == columns - 1)[None, :] & here[:, None], 1.0, value).to(x.dtype.element_ty)
         above = tl.load(

@@ -1,4 +1,4 @@
-"""The gradients of Taylor attention on a GPU: weights and states are computed again, nothing of them was kept.
+"""The gradients of Taylor attention on a GPU: weights are computed again, states were kept.
 
     dN_i = [g_i, -delta_i] / n_i,   delta_i = g_i . result_i
     dq_i = sum_j s p'(s q_i . k_j) (g_i . v_j - delta_i) / n_i  k_j     + pulled back from  S [g_i, -delta_i] / n_i
@@ -6,7 +6,7 @@
     dv_j = sum_i p(s q_i . k_j) / n_i  g_i                              + G^T phi(k_j)
 
 Sums over j <= i of one segment; S the state of the keys before it, G = sum phi(q_i) dN_i over the queries after it.
-`queries` makes dq and delta / n, `keys` dk and dv; one buffer serves S and then G.
+`queries` makes dq and delta / n, `keys` dk and dv.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from torch import Tensor
 
 from tiebreak.layers.kernels.taylor_features import (
     allowed,
+    block,
     entries,
     hide,
-    low,
+    low_factors,
     narrow,
+    pairs,
     pick,
     plus_times,
     polynomial,
@@ -35,64 +37,97 @@ from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
-# ruff: noqa: PLR0913, PLR0917
+# ruff: noqa: PLR0912, PLR0913, PLR0917
+
+
+@triton.jit
+def _above(
+    features, y, c, state, norms, dy, VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr
+):  # fmt: skip
+    """U = [y, c] . [S, z] of a block of features, and dy + features . S (if VALUES)."""
+    state = state.to(TYPE)
+    if VALUES:
+        dy = plus_times(narrow(features, TYPE, PRECISION), state, dy, PRECISION)
+    return times(y, tl.trans(state), PRECISION) + c[:, None] * norms[None, :], dy
 
 
 @triton.jit
 def _pull_back(
-    x, y, c, first, second, one_first, one_second, states, norms, start, dx, dy,
-    W: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, LOW: tl.constexpr,
-    VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+    x, y, c, states, norms, scale, dx, dy,
+    V: tl.constexpr, VP: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, WL: tl.constexpr, F: tl.constexpr,
+    W: tl.constexpr, TERMS: tl.constexpr, VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
-    """Add to dx what a block of W features passes on of U = [y, c] . [S, z], and to dy (if VALUES) phi(x) . S."""
-    f, column = start + tl.arange(0, W), tl.arange(0, VP)
-    pick_first, pick_second = pick(first, W, DP, TYPE), pick(second, W, DP, TYPE)
-    left = times(x, pick_first, PRECISION)
-    right = times(x, pick_second, PRECISION)
-    if LOW:
-        left += one_first[None, :]
-        right += one_second[None, :]
-    state = tl.load(states + f[:, None] * V + column[None, :], mask=(column < V)[None, :], other=0.0).to(TYPE)
-    if VALUES:
-        dy = plus_times(narrow(left * right, TYPE, PRECISION), state, dy, PRECISION)
-    above = times(y, tl.trans(state), PRECISION) + c[:, None] * tl.load(norms + f)[None, :]
-    dx = plus_times(narrow(above * right, TYPE, PRECISION), tl.trans(pick_first), dx, PRECISION)
-    return plus_times(narrow(above * left, TYPE, PRECISION), tl.trans(pick_second), dx, PRECISION), dy
+    """Add to dx what all features pass on of U = [y, c] . [S, z], and to dy (if VALUES) phi(x) . S.
+
+    The first entries of the pairs are the same in every block, so their gradient U * x P2 is summed before P1^T.
+    """
+    low_state, low_norms = block(states, norms, F - WL, F, WL, V, VP)
+    if AHEAD and TERMS == 3:
+        state, z = block(states, norms, 0, F - WL, W, V, VP)
+    left, right, pick_left, pick_right = low_factors(x, scale, WL, DF, DP, TERMS, TYPE, PRECISION)
+    above, dy = _above(left * right, y, c, low_state, low_norms, dy, VALUES, TYPE, PRECISION)
+    dx = plus_times(narrow(above * right, TYPE, PRECISION), tl.trans(pick_left), dx, PRECISION)
+    dx = plus_times(narrow(above * left, TYPE, PRECISION), tl.trans(pick_right), dx, PRECISION)
+    if TERMS == 3:
+        index, _, _ = quadratic(0, scale, W, DF)
+        pick_first = pick(index, W, DP, TYPE)
+        first, total = times(x, pick_first, PRECISION), tl.zeros((x.shape[0], W), tl.float32)
+        for start in range(0, F - WL, W):
+            if AHEAD:
+                later_state, later_z = block(states, norms, start + W, F - WL, W, V, VP)
+            else:
+                state, z = block(states, norms, start, F - WL, W, V, VP)
+            _, other, _ = quadratic(start, scale, W, DF)
+            pick_second = pick(other, W, DP, TYPE)
+            second = times(x, pick_second, PRECISION)
+            asked, dy = _above(first * second, y, c, state, z, dy, VALUES, TYPE, PRECISION)
+            total += asked * second
+            dx = plus_times(narrow(asked * first, TYPE, PRECISION), tl.trans(pick_second), dx, PRECISION)
+            if AHEAD:
+                state, z = later_state, later_z
+        dx = plus_times(narrow(total, TYPE, PRECISION), tl.trans(pick_first), dx, PRECISION)
+    return dx, dy
 
 
 @triton.jit
 def _past(
-    x, above, c, k, v, may, i, other, k_l, v_l, may_l, length, scale, dx,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr,
-    PRECISION: tl.constexpr, DIAGONAL: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
+    x, above, c, y, values, here, i, other, scale, dx,
+    TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+    DIAGONAL: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Add to dx, of queries, what the keys other ... other + N - 1 ask."""
-    y = tile(k, other, k_l, length, N, D, DP, TYPE)
-    values = tile(v, other, v_l, length, N, V, VP, TYPE)
     if MASKED:
-        here = allowed(may, other, may_l, length, N)
         y, values = hide(y, here), hide(values, here)
+    y = y.to(TYPE)
     slopes = slope(times(x, tl.trans(y), PRECISION), scale, TERMS)
-    slopes *= times(above, tl.trans(values), PRECISION) - c[:, None]
+    slopes *= times(above, tl.trans(values.to(TYPE)), PRECISION) - c[:, None]
     if DIAGONAL:  # a masked key is 0 and adds nothing to dx
         slopes = tl.where(i[:, None] >= (other + tl.arange(0, N))[None, :], slopes, 0.0)
     return plus_times(narrow(slopes, TYPE, PRECISION), y, dx, PRECISION)
 
 
 @triton.jit
+def _asked(
+    q, g, inverse, delta, start, q_l, g_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """N queries, the gradients of their results, 1 / n and delta / n."""
+    x, above = tile(q, start, q_l, length, N, D, DP), tile(g, start, g_l, length, N, V, VP)
+    return x, above, entries(inverse, start, length, 0.0, N), entries(delta, start, length, 0.0, N)
+
+
+@triton.jit
 def _future(
-    y, values, q, g, inverse, delta, j, other, q_l, g_l, length, scale, dy, dvalues,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr,
-    PRECISION: tl.constexpr, DIAGONAL: tl.constexpr, N: tl.constexpr,
+    y, values, x, above, one, c, j, other, scale, dy, dvalues,
+    TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr, DIAGONAL: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Add to dy, of keys, and dvalues what the queries other ... other + N - 1 ask. Keys lie along the rows."""
-    x = tile(q, other, q_l, length, N, D, DP, TYPE)
-    above = tile(g, other, g_l, length, N, V, VP, TYPE)
-    one = entries(inverse, other, length, 0.0, N)[None, :]
+    x, above = x.to(TYPE), above.to(TYPE)
     scores = times(y, tl.trans(x), PRECISION)
     slopes = times(values, tl.trans(above), PRECISION)
-    slopes = (slopes * one - entries(delta, other, length, 0.0, N)[None, :]) * slope(scores, scale, TERMS)
-    weights = polynomial(scores, scale, TERMS) * one
+    slopes = (slopes * one[None, :] - c[None, :]) * slope(scores, scale, TERMS)
+    weights = polynomial(scores, scale, TERMS) * one[None, :]
     if DIAGONAL:
         past = j[:, None] <= (other + tl.arange(0, N))[None, :]
         slopes, weights = tl.where(past, slopes, 0.0), tl.where(past, weights, 0.0)
@@ -108,6 +143,7 @@ def _queries(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
@@ -115,44 +151,51 @@ def _queries(
     k += b * k_b + h * k_h
     v += b * v_b + h * v_h
     may += b * may_b + h * may_h
-    x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP, TYPE)
-    above = tile(g + b * g_b + h * g_h, row, g_l, length, M, V, VP, TYPE)
-    result = tile(out + head * length * V, row, V, length, M, V, VP, tl.float32)
-    i = row + tl.arange(0, M)
-    c = tl.sum(result * above.to(tl.float32), axis=1)
+    x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
+    above = tile(g + b * g_b + h * g_h, row, g_l, length, M, V, VP).to(TYPE)
+    result = tile(out + head * length * V, row, V, length, M, V, VP)
     one = entries(inverse + head * length, row, length, 1.0, M)
+    segment = row // T
+    end = tl.minimum(row + M, length)
+    if CAUSAL and AHEAD:
+        y, values, here = pairs(k, v, may, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+    i = row + tl.arange(0, M)
+    c = tl.sum(result.to(tl.float32) * above.to(tl.float32), axis=1)
     tl.store(delta + head * length + i, c * one, mask=i < length)
     gradient, nothing = tl.zeros((M, DP), tl.float32), tl.zeros((M,), tl.float32)
-    segment = row // T
     slot = 0
     if CAUSAL:
         slot = segment - 1
-        for other in range(segment * T, row, N):
-            gradient = _past(
-                x, above, c, k, v, may, i, other, k_l, v_l, may_l, length, scale, gradient,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, False, MASKED, N,
-            )  # fmt: skip
-        for other in range(row, tl.minimum(row + M, length), N):
-            gradient = _past(
-                x, above, c, k, v, may, i, other, k_l, v_l, may_l, length, scale, gradient,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, True, MASKED, N,
-            )  # fmt: skip
-        gradient *= scale
     if slot >= 0:
-        states += (head * slots + slot) * F * V
-        norms += (head * slots + slot) * F
-        if TERMS == 3:
-            for start in range(0, F - WL, W):
-                first, second, weight = quadratic(start, scale, W, DF)
-                gradient, nothing = _pull_back(
-                    x, above, -c, first, second, weight, weight, states, norms, start, gradient, nothing,
-                    W, V, DP, VP, False, False, TYPE, PRECISION,
-                )  # fmt: skip
-        first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
         gradient, nothing = _pull_back(
-            x, above, -c, first, second, one_first, one_second, states, norms, F - WL, gradient, nothing,
-            WL, V, DP, VP, True, False, TYPE, PRECISION,
+            x, above, -c, states + (head * slots + slot) * F * V, norms + (head * slots + slot) * F, scale,
+            gradient, nothing, V, VP, DF, DP, WL, F, W, TERMS, False, TYPE, PRECISION, AHEAD,
         )  # fmt: skip
+    if CAUSAL:
+        for other in range(segment * T, row, N):
+            if AHEAD:
+                later_y, later_values, later = pairs(
+                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                )
+            else:
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+            gradient = _past(
+                x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, False, MASKED, N
+            )
+            if AHEAD:
+                y, values, here = later_y, later_values, later
+        for other in range(row, end, N):
+            if AHEAD:
+                later_y, later_values, later = pairs(
+                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                )
+            else:
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+            gradient = _past(
+                x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, True, MASKED, N
+            )
+            if AHEAD:
+                y, values, here = later_y, later_values, later
     gradient *= one[:, None]
     put(dq + head * length * D, narrow(gradient, TYPE, PRECISION), row, D, length, M, D, DP)
 
@@ -165,6 +208,7 @@ def _keys(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
@@ -173,42 +217,48 @@ def _keys(
     g += b * g_b + h * g_h
     inverse += head * length
     delta += head * length
-    y = tile(k + b * k_b + h * k_h, row, k_l, length, M, D, DP, TYPE)
-    values = tile(v + b * v_b + h * v_h, row, v_l, length, M, V, VP, TYPE)
+    y = tile(k + b * k_b + h * k_h, row, k_l, length, M, D, DP).to(TYPE)
+    values = tile(v + b * v_b + h * v_h, row, v_l, length, M, V, VP).to(TYPE)
     j = row + tl.arange(0, M)
     dy, dvalues = tl.zeros((M, DP), tl.float32), tl.zeros((M, VP), tl.float32)
     segment = row // T
+    end = tl.minimum(segment * T + T, length)
+    if CAUSAL and AHEAD:
+        x, above, one, c = _asked(q, g, inverse, delta, row, q_l, g_l, end, D, V, DP, VP, N)
     slot = 0
     if CAUSAL:
         slot = segment
-        end = tl.minimum(segment * T + T, length)
-        for other in range(row, tl.minimum(row + M, end), N):
-            dy, dvalues = _future(
-                y, values, q, g, inverse, delta, j, other, q_l, g_l, length, scale, dy, dvalues,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, True, N,
-            )  # fmt: skip
-        for other in range(row + M, end, N):
-            dy, dvalues = _future(
-                y, values, q, g, inverse, delta, j, other, q_l, g_l, length, scale, dy, dvalues,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, False, N,
-            )  # fmt: skip
-        dy *= scale
     if slot < slots:
-        states += (head * slots + slot) * F * V
-        norms += (head * slots + slot) * F
-        one = tl.full((M,), 1.0, tl.float32)
-        if TERMS == 3:
-            for start in range(0, F - WL, W):
-                first, second, weight = quadratic(start, scale, W, DF)
-                dy, dvalues = _pull_back(
-                    y, values, one, first, second, weight, weight, states, norms, start, dy, dvalues,
-                    W, V, DP, VP, False, True, TYPE, PRECISION,
-                )  # fmt: skip
-        first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
         dy, dvalues = _pull_back(
-            y, values, one, first, second, one_first, one_second, states, norms, F - WL, dy, dvalues,
-            WL, V, DP, VP, True, True, TYPE, PRECISION,
+            y, values, tl.full((M,), 1.0, tl.float32),
+            states + (head * slots + slot) * F * V, norms + (head * slots + slot) * F, scale,
+            dy, dvalues, V, VP, DF, DP, WL, F, W, TERMS, True, TYPE, PRECISION, AHEAD,
         )  # fmt: skip
+    if CAUSAL:
+        for other in range(row, tl.minimum(row + M, end), N):
+            if AHEAD:
+                later_x, later_above, later_one, later_c = _asked(
+                    q, g, inverse, delta, other + N, q_l, g_l, end, D, V, DP, VP, N
+                )
+            else:
+                x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
+            dy, dvalues = _future(
+                y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, True, N
+            )
+            if AHEAD:
+                x, above, one, c = later_x, later_above, later_one, later_c
+        for other in range(row + M, end, N):
+            if AHEAD:
+                later_x, later_above, later_one, later_c = _asked(
+                    q, g, inverse, delta, other + N, q_l, g_l, end, D, V, DP, VP, N
+                )
+            else:
+                x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
+            dy, dvalues = _future(
+                y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, False, N
+            )
+            if AHEAD:
+                x, above, one, c = later_x, later_above, later_one, later_c
     if MASKED:
         here = allowed(may + b * may_b + h * may_h, row, may_l, length, M)[:, None]
         dy, dvalues = tl.where(here, dy, 0.0), tl.where(here, dvalues, 0.0)
@@ -217,27 +267,24 @@ def _keys(
 
 
 def backward(
-    plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, result: tuple[Tensor, Tensor], g: Tensor
+    plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, result: tuple[Tensor, ...], g: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gradients of q, k and v; `result` is what `forward` returned, g [B, H, Lq, Dv] the gradient of its first part."""
-    out, inverse = result
-    queries, keys = q.shape[2], k.shape[2]
+    out, inverse, *kept = result
     dq, dk, dv = (torch.empty(each.shape, dtype=each.dtype, device=each.device) for each in (q, k, v))
     delta = torch.empty_like(inverse)
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     strides = (*lines(q), *lines(k), *lines(v), *steps, *lines(g))
-    slots = plan.slots(keys)
-    kept = states(plan, k, v, may) if slots else (out, inverse)
-    for name, kernel, length, tensors in (
-        ("queries", _queries, queries, (out, inverse, delta, dq)),
-        ("keys", _keys, keys, (inverse, delta, dk, dv)),
-    ):
-        if name == "keys" and (slots := plan.slots(queries)):
-            del kept  # before the next ones are made
-            kept = states(plan, q, g, gradient=(inverse, delta))
+
+    def tiles(name: str, kernel: object, length: int, others: int, tensors: tuple[Tensor, ...]) -> None:
         launch(
             kernel, (plan.batch * plan.heads * -(-length // plan.tuning[name].rows), 1),
-            (q, k, v, mask, g, *tensors, *kept), (*strides, plan.heads, length, slots, plan.scale),
+            (q, k, v, mask, g, *tensors), (*strides, plan.heads, length, plan.slots(others), plan.scale),
             plan.tile_constants(name, may is not None),
         )  # fmt: skip
+
+    queries, keys = q.shape[2], k.shape[2]
+    tiles("queries", _queries, queries, keys, (out, inverse, delta, dq, *kept))
+    asked = states(plan, q, g, gradient=(inverse, delta))
+    tiles("keys", _keys, keys, queries, (inverse, delta, dk, dv, *asked))
     return dq, dk, dv

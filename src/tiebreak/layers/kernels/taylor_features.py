@@ -17,13 +17,17 @@ import triton
 import triton.language as tl
 
 # Triton takes no structures: every size is a constant of its own.
+# ruff: noqa: PLR0913, PLR0917
 
 
 @triton.jit
 def quadratic(start, scale, W: tl.constexpr, D: tl.constexpr):
-    """Features start ... start + W - 1 of the second order: both indices, and the weight."""
+    """Features start ... start + W - 1 of the second order: both indices, and the weight.
+
+    W is a multiple of D, so the first index is the same in every block.
+    """
     f = start + tl.arange(0, W)
-    first = f % D
+    first = tl.arange(0, W) % D
     return first, (first + f // D) % D, tl.where(f < D, 0.5, 1.0) * scale * scale
 
 
@@ -44,9 +48,38 @@ def low(scale, W: tl.constexpr, D: tl.constexpr, TERMS: tl.constexpr):
 
 
 @triton.jit
+def any_features(start, scale, W: tl.constexpr, D: tl.constexpr, QUADRATIC: tl.constexpr, TERMS: tl.constexpr):
+    """Features start ... start + W - 1 of both kinds, as `low` gives them; zeros after the last."""
+    f = start + tl.arange(0, W)
+    g = f - QUADRATIC
+    linear, constant = (g >= D // 2) & (g < D // 2 + D), g == D // 2 + D
+    first = tl.where(linear, g - D // 2, -1)
+    second = tl.full((W,), -1, tl.int32)
+    weight = tl.where(linear, scale, 1.0)
+    if TERMS == 3:
+        pair, paired = (g >= 0) & (g < D // 2), g < 0
+        first = tl.where(paired, f % D, tl.where(pair, g, first))
+        second = tl.where(paired, (f % D + f // D) % D, tl.where(pair, g + D // 2, second))
+        weight = tl.where(g < D // 2, tl.where(f < D, 0.5, 1.0) * scale * scale, weight)
+    return first, second, constant.to(tl.float32), (linear | constant).to(tl.float32), weight
+
+
+@triton.jit
 def pick(index, W: tl.constexpr, D: tl.constexpr, TYPE: tl.constexpr):
     """The matrix [D, W] of zeros and ones that picks the columns `index`."""
     return (tl.arange(0, D)[:, None] == index[None, :]).to(TYPE)
+
+
+@triton.jit
+def low_factors(
+    x, scale, W: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr,
+    TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """The two factors of the features in the low block of x [C, D], and the matrices that pick them."""
+    first, second, one_first, one_second, _weight = low(scale, W, DF, TERMS)
+    pick_first, pick_second = pick(first, W, DP, TYPE), pick(second, W, DP, TYPE)
+    left = times(x, pick_first, PRECISION) + one_first[None, :]
+    return left, times(x, pick_second, PRECISION) + one_second[None, :], pick_first, pick_second
 
 
 @triton.jit
@@ -71,16 +104,14 @@ def narrow(x, TYPE: tl.constexpr, PRECISION: tl.constexpr):
 
 
 @triton.jit
-def tile(
-    base, start, stride, length, ROWS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, TYPE: tl.constexpr
-):
-    """Rows start ... start + ROWS - 1 of a matrix [length, WIDTH], with zeros around it."""
+def tile(base, start, stride, length, ROWS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr):
+    """Rows start ... start + ROWS - 1 of a matrix [length, WIDTH], with zeros around it, in the matrix's type."""
     row, column = tl.arange(0, ROWS), tl.arange(0, PADDED)
     inside = (start + row < length)[:, None]
     if WIDTH < PADDED:
         inside = inside & (column < WIDTH)[None, :]
     start = tl.cast(start, tl.int64)
-    return tl.load(base + start * stride + row[:, None] * stride + column[None, :], mask=inside, other=0.0).to(TYPE)
+    return tl.load(base + start * stride + row[:, None] * stride + column[None, :], mask=inside, other=0.0)
 
 
 @triton.jit
@@ -109,6 +140,29 @@ def allowed(may, start, stride, length, ROWS: tl.constexpr):
 
 
 @triton.jit
+def pairs(
+    k, v, may, start, k_l, v_l, may_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """N keys, their values, and which of them may be looked at (if MASKED)."""
+    here = tl.full((N,), True, tl.int1)
+    if MASKED:
+        here = allowed(may, start, may_l, length, N)
+    return tile(k, start, k_l, length, N, D, DP), tile(v, start, v_l, length, N, V, VP), here
+
+
+@triton.jit
+def block(states, norms, start, end, W: tl.constexpr, V: tl.constexpr, VP: tl.constexpr):
+    """Features start ... start + W - 1 of a state [., V] and of its norms, zeros from `end` on."""
+    f, column = start + tl.arange(0, W), tl.arange(0, VP)
+    inside = (f < end)[:, None]
+    if V < VP:
+        inside = inside & (column < V)[None, :]
+    state = tl.load(states + f[:, None] * V + column[None, :], mask=inside, other=0.0)
+    return state, tl.load(norms + f, mask=f < end, other=0.0)
+
+
+@triton.jit
 def hide(rows, here):
     """Zeros in place of masked rows: padding may be anything, even NaN."""
     return tl.where(here[:, None], rows, 0.0).to(rows.dtype)
@@ -124,7 +178,7 @@ def polynomial(x, scale, TERMS: tl.constexpr):
 
 @triton.jit
 def slope(x, scale, TERMS: tl.constexpr):
-    """p'(s x)."""
+    """s p'(s x)."""
     if TERMS == 3:
-        return x * scale + 1.0
-    return tl.full(x.shape, 1.0, tl.float32)
+        return x * (scale * scale) + scale
+    return tl.zeros_like(x) + scale

@@ -14,10 +14,11 @@ import triton.language as tl
 from torch import Tensor
 
 from tiebreak.layers.kernels.taylor_features import (
-    allowed,
+    block,
     hide,
-    low,
+    low_factors,
     narrow,
+    pairs,
     pick,
     plus_times,
     polynomial,
@@ -30,41 +31,26 @@ from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
-# ruff: noqa: PLR0913, PLR0917
+# ruff: noqa: PLR0912, PLR0913, PLR0915, PLR0917
 
 
 @triton.jit
-def _read(
-    x, first, second, one_first, one_second, states, norms, start, sums, norm,
-    W: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
-    LOW: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    """Add what a block of W features of the state gives to the queries x."""
-    f, column = start + tl.arange(0, W), tl.arange(0, VP)
-    left = times(x, pick(first, W, DP, TYPE), PRECISION)
-    right = times(x, pick(second, W, DP, TYPE), PRECISION)
-    if LOW:
-        left += one_first[None, :]
-        right += one_second[None, :]
-    features = left * right
-    state = tl.load(states + f[:, None] * V + column[None, :], mask=(column < V)[None, :], other=0.0).to(TYPE)
-    norm += tl.sum(features * tl.load(norms + f)[None, :], axis=1)
-    return plus_times(narrow(features, TYPE, PRECISION), state, sums, PRECISION), norm
+def _read(features, state, norms, sums, norm, TYPE: tl.constexpr, PRECISION: tl.constexpr):
+    """Add what a block of features of the state gives to the queries whose features these are."""
+    norm += tl.sum(features * norms[None, :], axis=1)
+    return plus_times(narrow(features, TYPE, PRECISION), state.to(TYPE), sums, PRECISION), norm
 
 
 @triton.jit
 def _look(
-    x, k, v, may, i, other, k_l, v_l, may_l, length, scale, sums, norm, seen,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr,
-    PRECISION: tl.constexpr, DIAGONAL: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
+    x, y, values, here, i, other, scale, sums, norm, seen,
+    TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+    DIAGONAL: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Add what the keys other ... other + N - 1 give to the queries x."""
-    y = tile(k, other, k_l, length, N, D, DP, TYPE)
-    values = tile(v, other, v_l, length, N, V, VP, TYPE)
     if MASKED:
-        here = allowed(may, other, may_l, length, N)
         y, values = hide(y, here), hide(values, here)
-    weights = polynomial(times(x, tl.trans(y), PRECISION), scale, TERMS)
+    weights = polynomial(times(x, tl.trans(y.to(TYPE)), PRECISION), scale, TERMS)
     if DIAGONAL:
         past = i[:, None] >= (other + tl.arange(0, N))[None, :]
         if MASKED:
@@ -75,7 +61,7 @@ def _look(
         weights = tl.where(here[None, :], weights, 0.0)
         seen += tl.sum(here.to(tl.float32), axis=0)
     norm += tl.sum(weights, axis=1)
-    return plus_times(narrow(weights, TYPE, PRECISION), values, sums, PRECISION), norm, seen
+    return plus_times(narrow(weights, TYPE, PRECISION), values.to(TYPE), sums, PRECISION), norm, seen
 
 
 @triton.jit
@@ -86,6 +72,7 @@ def _forward(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
@@ -93,13 +80,16 @@ def _forward(
     k += b * k_b + h * k_h
     v += b * v_b + h * v_h
     may += b * may_b + h * may_h
-    x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP, TYPE)
+    x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
     i = row + tl.arange(0, M)
     sums, norm = tl.zeros((M, VP), tl.float32), tl.zeros((M,), tl.float32)
     seen = tl.zeros((M,), tl.float32) + keys
     segment = row // T
+    end = tl.minimum(row + M, length)
     if CAUSAL:
         seen = (i + 1).to(tl.float32)
+        if AHEAD:
+            y, values, here = pairs(k, v, may, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
     if MASKED:
         seen = tl.zeros((M,), tl.float32)
     slot = 0
@@ -108,31 +98,51 @@ def _forward(
     if slot >= 0:
         states += (head * slots + slot) * F * V
         norms += (head * slots + slot) * F
+        low_state, low_norms = block(states, norms, F - WL, F, WL, V, VP)
+        if AHEAD and TERMS == 3:
+            state, z = block(states, norms, 0, F - WL, W, V, VP)
+        low_left, low_right, _, _ = low_factors(x, scale, WL, DF, DP, TERMS, TYPE, PRECISION)
+        sums, norm = _read(low_left * low_right, low_state, low_norms, sums, norm, TYPE, PRECISION)
         if TERMS == 3:
+            first, _, _ = quadratic(0, scale, W, DF)
+            left = times(x, pick(first, W, DP, TYPE), PRECISION)  # of every block
             for start in range(0, F - WL, W):
-                first, second, weight = quadratic(start, scale, W, DF)
-                sums, norm = _read(
-                    x, first, second, weight, weight, states, norms, start, sums, norm,
-                    W, V, DP, VP, False, TYPE, PRECISION,
-                )  # fmt: skip
-        first, second, one_first, one_second, weight = low(scale, WL, DF, TERMS)
-        sums, norm = _read(
-            x, first, second, one_first, one_second, states, norms, F - WL, sums, norm,
-            WL, V, DP, VP, True, TYPE, PRECISION,
-        )  # fmt: skip
+                if AHEAD:
+                    later_state, later_z = block(states, norms, start + W, F - WL, W, V, VP)
+                else:
+                    state, z = block(states, norms, start, F - WL, W, V, VP)
+                _, second, _ = quadratic(start, scale, W, DF)
+                right = times(x, pick(second, W, DP, TYPE), PRECISION)
+                sums, norm = _read(left * right, state, z, sums, norm, TYPE, PRECISION)
+                if AHEAD:
+                    state, z = later_state, later_z
         if MASKED:
             seen += tl.load(norms + (F - WL + DF // 2 + DF))  # of the feature that is 1
     if CAUSAL:
         for other in range(segment * T, row, N):  # whole tiles before the diagonal
+            if AHEAD:
+                later_y, later_values, later = pairs(
+                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                )
+            else:
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
             sums, norm, seen = _look(
-                x, k, v, may, i, other, k_l, v_l, may_l, length, scale, sums, norm, seen,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, False, MASKED, N,
-            )  # fmt: skip
-        for other in range(row, tl.minimum(row + M, length), N):
+                x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, False, MASKED, N
+            )
+            if AHEAD:
+                y, values, here = later_y, later_values, later
+        for other in range(row, end, N):
+            if AHEAD:
+                later_y, later_values, later = pairs(
+                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                )
+            else:
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
             sums, norm, seen = _look(
-                x, k, v, may, i, other, k_l, v_l, may_l, length, scale, sums, norm, seen,
-                D, V, DP, VP, TERMS, TYPE, PRECISION, True, MASKED, N,
-            )  # fmt: skip
+                x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, True, MASKED, N
+            )
+            if AHEAD:
+                y, values, here = later_y, later_values, later
     if TERMS == 3:
         norm = tl.maximum(norm, 0.5 * seen)
     one = 1.0 / tl.where(seen > 0, norm, 1.0)
@@ -144,19 +154,21 @@ def _forward(
     tl.store(inverse + head * length + i, one, mask=i < length)
 
 
-def forward(plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The result [B, H, Lq, Dv] and 1 / n [B, H, Lq] of q, k, v [B, H, L, width] and `may` [B, H, Lk]."""
+def forward(plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The result [B, H, Lq, Dv] of q, k, v [B, H, L, width] and `may` [B, H, Lk], and what its gradient needs.
+
+    That is 1 / n [B, H, Lq], and the states [B, H, slots, F, Dv] with their norms [B, H, slots, F].
+    """
     batch, heads, length, _ = q.shape
     keys = k.shape[2]
     out = torch.empty(batch, heads, length, plan.v, dtype=q.dtype, device=q.device)
     inverse = torch.empty(batch, heads, length, dtype=torch.float32, device=q.device)
-    slots = plan.slots(keys)
-    kept, norms = states(plan, k, v, may) if slots else (out, inverse)
+    kept, norms = states(plan, k, v, may)
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     launch(
         _forward, (batch * heads * -(-length // plan.tuning["forward"].rows), 1),
         (q, k, v, mask, out, inverse, kept, norms),
-        (*lines(q), *lines(k), *lines(v), *steps, heads, length, keys, slots, plan.scale),
+        (*lines(q), *lines(k), *lines(v), *steps, heads, length, keys, plan.slots(keys), plan.scale),
         plan.tile_constants("forward", may is not None),
     )  # fmt: skip
-    return out, inverse
+    return out, inverse, kept, norms

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import torch
@@ -66,6 +66,7 @@ class Tuning:
     warps: int = 4
     stages: int = 1  # no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
+    ahead: bool = False  # the next tiles are loaded into registers before the products of these
 
     def options(self) -> dict[str, int]:
         """What a launch takes."""
@@ -73,13 +74,19 @@ class Tuning:
         return {"num_warps": self.warps, "num_stages": self.stages, **most}
 
 
-# Measured on an H200 at 16 heads of D = 16 and values of 64, where one stage is as fast as two.
+# Measured on an H200 at 16 heads of D = 16 and values of 64.
 TUNING: dict[str, Tuning] = {  # for bfloat16
-    "states": Tuning(rows=32, features=128),
+    "states": Tuning(rows=32, ahead=True),
     "scan": Tuning(rows=512),
-    "forward": Tuning(rows=128, features=32, warps=8, registers=128),
-    "queries": Tuning(rows=64, features=32),
-    "keys": Tuning(rows=64, others=32, features=32),
+    "forward": Tuning(rows=64, features=32, ahead=True),
+    "queries": Tuning(rows=64, features=32, ahead=True),
+    "keys": Tuning(rows=64, others=32, features=32, registers=168, ahead=True),
+}
+# For D over 16. Two warps take no wgmma: ptxas 12.8, which Triton 3.6 brings, makes gradients at D = 32 read the
+# address of an operand from a register that it never wrote.
+LARGE_TUNING: dict[str, Tuning] = {
+    **TUNING,
+    **dict.fromkeys(("forward", "queries", "keys"), Tuning(rows=32, others=32, features=32, warps=2)),
 }
 WIDE_TUNING: dict[str, Tuning] = {  # for operands of four bytes: half the tile
     "states": Tuning(rows=32, features=64),
@@ -127,9 +134,7 @@ class Plan:
             return self.forced_tuning
         if operand(self.dtype) != torch.bfloat16:
             return WIDE_TUNING
-        if self.dp > 16:  # larger tiles would spill
-            return {name: replace(each, registers=None) for name, each in TUNING.items()}
-        return TUNING
+        return LARGE_TUNING if self.dp > 16 else TUNING
 
     @cached_property
     def df(self) -> int:
@@ -199,9 +204,9 @@ class Plan:
         return -(-length // self.segment) - (1 if self.causal else 0)
 
     @cached_property
-    def block(self) -> int:
-        """Features of the second order that one program of the states makes."""
-        return min(self.tuning["states"].features, self.quadratic) if self.quadratic else 16
+    def blocks(self) -> int:
+        """Programs that make the state of one segment: each has some of the features."""
+        return -(-self.features // self.tuning["states"].features)
 
     @cached_property
     def _known(self) -> dict[tuple[str, bool], Constants]:
@@ -218,23 +223,23 @@ class Plan:
                 "M": tuned.rows,
                 "N": min(tuned.others, tuned.rows),
                 "W": min(tuned.features, self.quadratic or 16),
+                "AHEAD": tuned.ahead,
             }
             known = self._known[name, masked] = Constants({**self.sizes, **own}, tuned.options())
         return known
 
-    def state_constants(self, name: str, masked: bool, gradient: bool) -> Constants:
-        """What the kernel of the states is compiled for: "quadratic" features, "low" ones or "both"."""
-        key = (f"{name} {gradient}", masked)
+    def state_constants(self, masked: bool, gradient: bool) -> Constants:
+        """What the kernel of the states is compiled for."""
+        key = (f"states {gradient}", masked)
         if (known := self._known.get(key)) is None:
             tuned = self.tuning["states"]
             own = {
-                "QUADRATIC": name != "low",
-                "LOW": name != "quadratic",
                 "GRADIENT": gradient,
                 "MASKED": masked,
                 "T": self.segment,
                 "C": min(tuned.rows, self.segment),
-                "W": self.block,
+                "W": tuned.features,
+                "AHEAD": tuned.ahead,
             }
             known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
         return known

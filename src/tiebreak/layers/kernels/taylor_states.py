@@ -19,15 +19,13 @@ from torch import Tensor
 
 from tiebreak.layers.kernels.taylor_features import (
     allowed,
+    any_features,
     entries,
     hide,
-    low,
     narrow,
     pick,
     plus_times,
-    quadratic,
     tile,
-    times,
 )
 from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
@@ -36,22 +34,23 @@ from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 
 @triton.jit
-def _add(
-    left, right, one_left, one_right, x, y, c, one, state, norm,
-    LOW: tl.constexpr, GRADIENT: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
+def _rows(
+    x, y, inverse, delta, may, start, x_l, y_l, may_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
+    GRADIENT: tl.constexpr, MASKED: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """Add rows x [C, D], y [C, V] (times `one` [C] in a gradient) and c [C] to W features of the state and its norm."""
-    turned = tl.trans(x)
-    first = times(left, turned, PRECISION)
-    second = times(right, turned, PRECISION)
-    if LOW:
-        first += one_left[:, None]
-        second += one_right[:, None]
-    features = first * second
-    norm += tl.sum(features * c[None, :], axis=1)
+    """C rows of x and y, 1 / n (or what c is) and c."""
+    rows, values = tile(x, start, x_l, length, C, D, DP), tile(y, start, y_l, length, C, V, VP)
     if GRADIENT:
-        features *= one[None, :]
-    return plus_times(narrow(features, TYPE, PRECISION), y, state, PRECISION), norm
+        one = entries(inverse, start, length, 0.0, C)
+        c = -entries(delta, start, length, 0.0, C)
+    else:
+        here = start + tl.arange(0, C) < length
+        if MASKED:
+            here = allowed(may, start, may_l, length, C)
+        c = here.to(tl.float32)
+        one = c
+    return rows, values, one, c
 
 
 @triton.jit
@@ -61,58 +60,53 @@ def _local(
     heads, length, slots, offset, scale,
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
-    QUADRATIC: tl.constexpr, LOW: tl.constexpr, GRADIENT: tl.constexpr, MASKED: tl.constexpr,
-    T: tl.constexpr, C: tl.constexpr, W: tl.constexpr,
+    GRADIENT: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr, W: tl.constexpr,
+    AHEAD: tl.constexpr,
 ):  # fmt: skip
-    slot, head = tl.program_id(0) % slots, (tl.program_id(0) // slots).to(tl.int64)
+    blocks: tl.constexpr = (F + W - 1) // W
+    start, program = tl.program_id(0) % blocks * W, tl.program_id(0) // blocks  # neighbours read the same rows
+    slot, head = program % slots, (program // slots).to(tl.int64)
     b, h = head // heads, head % heads
     x += b * x_b + h * x_h
     y += b * y_b + h * y_h
-    start = tl.program_id(1) * W
+    inverse += head * length
+    delta += head * length
+    may += b * may_b + h * may_h
     segment = slot + offset
-    if QUADRATIC:
-        index, other, weight = quadratic(start, scale, W, DF)
-        left, right = tl.trans(pick(index, W, DP, TYPE)), tl.trans(pick(other, W, DP, TYPE))
-        state, norm = tl.zeros((W, VP), tl.float32), tl.zeros((W,), tl.float32)
-    if LOW:
-        low_index, low_other, one_left, one_right, low_weight = low(scale, WL, DF, TERMS)
-        low_left, low_right = tl.trans(pick(low_index, WL, DP, TYPE)), tl.trans(pick(low_other, WL, DP, TYPE))
-        low_state, low_norm = tl.zeros((WL, VP), tl.float32), tl.zeros((WL,), tl.float32)
-    for row in range(segment * T, tl.minimum(segment * T + T, length), C):
-        rows = tile(x, row, x_l, length, C, D, DP, TYPE)
-        values = tile(y, row, y_l, length, C, V, VP, TYPE)
-        if GRADIENT:
-            one = entries(inverse + head * length, row, length, 0.0, C)
-            c = -entries(delta + head * length, row, length, 0.0, C)
+    first, second, one_first, one_second, weight = any_features(start, scale, W, DF, F - WL, TERMS)
+    left, right = tl.trans(pick(first, W, DP, TYPE)), tl.trans(pick(second, W, DP, TYPE))
+    state, norm = tl.zeros((W, VP), tl.float32), tl.zeros((W, C), tl.float32)
+    ones_left, ones_right = norm + one_first[:, None], norm + one_second[:, None]
+    end = tl.minimum(segment * T + T, length)
+    if AHEAD:
+        rows, values, one, c = _rows(
+            x, y, inverse, delta, may, segment * T, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+        )
+    for row in range(segment * T, end, C):
+        if AHEAD:
+            later_rows, later_values, later_one, later_c = _rows(
+                x, y, inverse, delta, may, row + C, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+            )
         else:
-            here = row + tl.arange(0, C) < length
-            if MASKED:
-                here = allowed(may + b * may_b + h * may_h, row, may_l, length, C)
-                rows, values = hide(rows, here), hide(values, here)
-            c = here.to(tl.float32)
-            one = c
-        if QUADRATIC:
-            state, norm = _add(left, right, c, c, rows, values, c, one, state, norm, False, GRADIENT, TYPE, PRECISION)
-        if LOW:
-            low_state, low_norm = _add(
-                low_left, low_right, one_left, one_right, rows, values, c, one, low_state, low_norm,
-                True, GRADIENT, TYPE, PRECISION,
-            )  # fmt: skip
+            rows, values, one, c = _rows(
+                x, y, inverse, delta, may, row, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+            )
+        if MASKED:
+            rows, values = hide(rows, c > 0), hide(values, c > 0)
+        turned = tl.trans(rows.to(TYPE))
+        features = plus_times(left, turned, ones_left, PRECISION) * plus_times(right, turned, ones_right, PRECISION)
+        norm += features * c[None, :]
+        if GRADIENT:
+            features *= one[None, :]
+        state = plus_times(narrow(features, TYPE, PRECISION), values.to(TYPE), state, PRECISION)
+        if AHEAD:
+            rows, values, one, c = later_rows, later_values, later_one, later_c
     states += (head * slots + slot) * F * V
     norms += (head * slots + slot) * F
-    column = tl.arange(0, VP)
-    if QUADRATIC:
-        f = start + tl.arange(0, W)
-        state, norm = state * weight[:, None], norm * weight
-        tl.store(states + f[:, None] * V + column[None, :], narrow(state, TYPE, PRECISION), mask=(column < V)[None, :])
-        tl.store(norms + f, norm)
-    if LOW:
-        f = F - WL + tl.arange(0, WL)
-        low_state, low_norm = low_state * low_weight[:, None], low_norm * low_weight
-        tl.store(
-            states + f[:, None] * V + column[None, :], narrow(low_state, TYPE, PRECISION), mask=(column < V)[None, :]
-        )
-        tl.store(norms + f, low_norm)
+    f, column = start + tl.arange(0, W), tl.arange(0, VP)
+    state, total = narrow(state * weight[:, None], TYPE, PRECISION), tl.sum(norm, axis=1) * weight
+    tl.store(states + f[:, None] * V + column[None, :], state, mask=(f < F)[:, None] & (column < V)[None, :])
+    tl.store(norms + f, total, mask=f < F)
 
 
 @triton.jit
@@ -157,27 +151,25 @@ def _scan_block(
 def states(
     plan: Plan, x: Tensor, y: Tensor, may: Tensor | None = None, gradient: tuple[Tensor, Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """S [heads, slots, F, V] and z [heads, slots, F] of x [B, H, L, D] and y [B, H, L, V].
+    """S [B, H, slots, F, V] and z [B, H, slots, F] of x [B, H, L, D] and y [B, H, L, V].
 
     Causal, slot t holds the segments up to t (forward), or those after t (backward, where `gradient` is 1 / n
-    and delta / n); otherwise slot 0 holds all of them.
+    and delta / n); otherwise slot 0 holds all of them. A sequence of one segment has no slots if it is causal.
     """
     backward, length = gradient is not None, x.shape[2]
     slots, count = plan.slots(length), plan.batch * plan.heads
-    kept = torch.empty(count, slots, plan.features, plan.v, dtype=operand(x.dtype), device=x.device)
-    norms = torch.empty(count, slots, plan.features, dtype=torch.float32, device=x.device)
+    shape = (plan.batch, plan.heads, slots, plan.features)
+    kept = torch.empty(*shape, plan.v, dtype=operand(x.dtype), device=x.device)
+    norms = torch.empty(shape, dtype=torch.float32, device=x.device)
+    if slots == 0:
+        return kept, norms
     inverse, delta = gradient if gradient is not None else (norms, norms)
     mask, steps = (norms, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     tensors, masked = (x, y, inverse, delta, mask, kept, norms), may is not None
     offset = 1 if backward and plan.causal else 0
     numbers = (*lines(x), *lines(y), *steps, plan.heads, length, slots, offset, plan.scale)
-    blocks = plan.quadratic // plan.block
-    if blocks == 1:  # the low features go along
-        launch(_local, (count * slots, 1), tensors, numbers, plan.state_constants("both", masked, backward))
-    else:
-        launch(_local, (count * slots, 1), tensors, numbers, plan.state_constants("low", masked, backward))
-    if blocks > 1:
-        launch(_local, (count * slots, blocks), tensors, numbers, plan.state_constants("quadratic", masked, backward))
+    local = plan.state_constants(masked, backward)
+    launch(_local, (count * slots * plan.blocks, 1), tensors, numbers, local)
     if slots > 1:
         scan, size, rows = plan.scan_constants(backward, slots), plan.features * plan.v, plan.tuning["scan"].rows
         programs = -(-size // rows) - (-plan.features // rows)

@@ -23,10 +23,10 @@ def data_rows(data: DataSummary) -> list[tuple[str, str]]:
         False: "differs from the published checksum",
         None: "no published checksum to compare with",
     }
-    sizes = ", ".join(f"{name} {formatting.count(size)}" for name, size in data.sizes.items())
+    sizes = ", ".join(f"{name} {formatting.count(size)}" for name, size in (data.held or data.sizes).items())
     return [
         ("data", f"{data.name}{', synthetic speech' if data.synthetic else ''}"),
-        ("examples", sizes or "unknown"),
+        (data.unit, sizes or "unknown"),
         ("checksum", f"{data.checksum} ({official[data.official]})" if data.checksum else "not known to Tiebreak"),
         ("licence", data.licence or "unknown"),
         ("citation", data.citation or "none given"),

@@ -147,7 +147,9 @@ def print_plan(console: Console, study: Study, plan: Plan, looks: Sequence[int] 
     `looks`: the seeds at each look of a study that takes seeds until it is decided; the plan is that of the first.
     """
     _say(console, study.question, "bold")
-    sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in plan.data.sizes.items())
+    held = plan.data.held or plan.data.sizes
+    sizes = ", ".join(f"{formatting.count(size)} {split}" for split, size in held.items())
+    sizes += f" {plan.data.unit}" if plan.data.held else ""
     if study.program is None:
         _say(console, f"data {plan.data.name} ({sizes or 'sizes unknown'}), protocol {study.protocol}")
     counts = sorted({len(study.settings(arm)) for arm in study.arms})

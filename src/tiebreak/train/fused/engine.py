@@ -24,7 +24,7 @@ from tiebreak.layers.batchnorm import batchnorms, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
-from tiebreak.layers.product_conv import use_products
+from tiebreak.layers.product_conv import compile_kernels, use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
@@ -203,10 +203,12 @@ class Fused:
         """The programs of a pass, each with its inputs and the step before which it ends.
 
         One, except for a run alone with batch normalisation, which torch's kernel computes where all rows count: as in
-        the loop, only a last batch that is padded needs ours.
+        the loop, only a last batch that is padded needs ours. A compiled program has ours throughout: the compiler
+        fuses it with its neighbours, and with torch's kernel torch 2.11 raises a KeyError.
         """
         layers, steps = batchnorms(self._network), len(inputs["indices"])
-        if not (self._alone and layers) or any(layer.momentum is None for layer in layers.values()):
+        native = self._alone and not self._is_compiled(steps)
+        if not (native and layers) or any(layer.momentum is None for layer in layers.values()):
             return [(self._training_program(split, inputs, stride), inputs, steps)]
         full = count(self._task, split) // self._runs[0].batch
         buffers = {name: values for name, values in inputs["buffers"].items() if not name.endswith("weights")}
@@ -231,16 +233,23 @@ class Fused:
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             weigh_rows(self._network, None, native=native)
-            step(two[0], {**two[1], "split": split}, two[2])  # fills caches; raises here if the design cannot be fused
-            steps = len(inputs["indices"])
-            if self._compiled is None:  # decided by the whole run, so that a resumed one decides the same
-                self._compiled = steps * self._runs[0].epochs >= COMPILED
-            shared = {**own, "split": split}
-            program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=self._compiled)
+            trial = partial(step, two[0], {**two[1], "split": split}, two[2])
+            if self._device.type == "cuda":
+                compile_kernels(self._network, trial)
+            trial()  # fills caches; raises here if the design cannot be fused
+            shared, steps = {**own, "split": split}, len(inputs["indices"])
+            compiled = self._is_compiled(steps)
+            program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=compiled)
             weigh_rows(self._network, None)
             self._training[place] = split, program
             self._setup += time.perf_counter() - start
         return self._training[place][1]
+
+    def _is_compiled(self, steps: int) -> bool:
+        """Whether programs are compiled; decided by the whole run, so that a resumed one decides the same."""
+        if self._compiled is None:
+            self._compiled = steps * self._runs[0].epochs >= COMPILED
+        return self._compiled and self._device.type == "cuda"
 
     def _update_at_once(self) -> Traced | None:
         """The update of a run alone in float32: one kernel of torch's instead of several for each tensor."""
