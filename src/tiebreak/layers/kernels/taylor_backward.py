@@ -29,11 +29,12 @@ from tiebreak.layers.kernels.taylor_features import (
     polynomial,
     put,
     quadratic,
+    rows_of,
     slope,
     tile,
     times,
 )
-from tiebreak.layers.kernels.taylor_launch import launch
+from tiebreak.layers.kernels.taylor_launch import described, launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
@@ -109,11 +110,12 @@ def _past(
 
 @triton.jit
 def _asked(
-    q, g, inverse, delta, start, q_l, g_l, length,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, N: tl.constexpr,
+    q, g, inverse, delta, b, h, start, q_l, g_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, N: tl.constexpr, COPIED: tl.constexpr,
 ):  # fmt: skip
     """N queries, the gradients of their results, 1 / n and delta / n."""
-    x, above = tile(q, start, q_l, length, N, D, DP), tile(g, start, g_l, length, N, V, VP)
+    x = rows_of(q, b, h, start, q_l, length, N, D, DP, COPIED)
+    above = rows_of(g, b, h, start, g_l, length, N, V, VP, COPIED)
     return x, above, entries(inverse, start, length, 0.0, N), entries(delta, start, length, 0.0, N)
 
 
@@ -143,22 +145,26 @@ def _queries(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    k += b * k_b + h * k_h
-    v += b * v_b + h * v_h
+    if not COPIED:
+        k += b * k_b + h * k_h
+        v += b * v_b + h * v_h
     may += b * may_b + h * may_h
+    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
     above = tile(g + b * g_b + h * g_h, row, g_l, length, M, V, VP).to(TYPE)
     result = tile(out + head * length * V, row, V, length, M, V, VP)
     one = entries(inverse + head * length, row, length, 1.0, M)
     segment = row // T
     end = tl.minimum(row + M, length)
-    if CAUSAL and AHEAD:
-        y, values, here = pairs(k, v, may, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+    if CAUSAL and AHEAD and not COPIED:
+        y, values, here = pairs(
+            k, v, may, at_b, at_h, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+        )
     i = row + tl.arange(0, M)
     c = tl.sum(result.to(tl.float32) * above.to(tl.float32), axis=1)
     tl.store(delta + head * length + i, c * one, mask=i < length)
@@ -172,29 +178,33 @@ def _queries(
             gradient, nothing, V, VP, DF, DP, WL, F, W, TERMS, False, TYPE, PRECISION, AHEAD,
         )  # fmt: skip
     if CAUSAL:
-        for other in range(segment * T, row, N):
-            if AHEAD:
+        for other in tl.range(segment * T, row, N, num_stages=STAGES):
+            if AHEAD and not COPIED:
                 later_y, later_values, later = pairs(
-                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
                 )
             else:
-                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+                y, values, here = pairs(
+                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+                )
             gradient = _past(
                 x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, False, MASKED, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 y, values, here = later_y, later_values, later
-        for other in range(row, end, N):
-            if AHEAD:
+        for other in tl.range(row, end, N, num_stages=STAGES):
+            if AHEAD and not COPIED:
                 later_y, later_values, later = pairs(
-                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
                 )
             else:
-                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+                y, values, here = pairs(
+                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+                )
             gradient = _past(
                 x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, True, MASKED, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 y, values, here = later_y, later_values, later
     gradient *= one[:, None]
     put(dq + head * length * D, narrow(gradient, TYPE, PRECISION), row, D, length, M, D, DP)
@@ -208,13 +218,15 @@ def _keys(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    q += b * q_b + h * q_h
-    g += b * g_b + h * g_h
+    if not COPIED:
+        q += b * q_b + h * q_h
+        g += b * g_b + h * g_h
+    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     inverse += head * length
     delta += head * length
     y = tile(k + b * k_b + h * k_h, row, k_l, length, M, D, DP).to(TYPE)
@@ -223,8 +235,8 @@ def _keys(
     dy, dvalues = tl.zeros((M, DP), tl.float32), tl.zeros((M, VP), tl.float32)
     segment = row // T
     end = tl.minimum(segment * T + T, length)
-    if CAUSAL and AHEAD:
-        x, above, one, c = _asked(q, g, inverse, delta, row, q_l, g_l, end, D, V, DP, VP, N)
+    if CAUSAL and AHEAD and not COPIED:
+        x, above, one, c = _asked(q, g, inverse, delta, at_b, at_h, row, q_l, g_l, end, D, V, DP, VP, N, COPIED)
     slot = 0
     if CAUSAL:
         slot = segment
@@ -235,29 +247,33 @@ def _keys(
             dy, dvalues, V, VP, DF, DP, WL, F, W, TERMS, True, TYPE, PRECISION, AHEAD,
         )  # fmt: skip
     if CAUSAL:
-        for other in range(row, tl.minimum(row + M, end), N):
-            if AHEAD:
+        for other in tl.range(row, tl.minimum(row + M, end), N, num_stages=STAGES):
+            if AHEAD and not COPIED:
                 later_x, later_above, later_one, later_c = _asked(
-                    q, g, inverse, delta, other + N, q_l, g_l, end, D, V, DP, VP, N
+                    q, g, inverse, delta, at_b, at_h, other + N, q_l, g_l, end, D, V, DP, VP, N, COPIED
                 )
             else:
-                x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
+                x, above, one, c = _asked(
+                    q, g, inverse, delta, at_b, at_h, other, q_l, g_l, end, D, V, DP, VP, N, COPIED
+                )
             dy, dvalues = _future(
                 y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, True, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 x, above, one, c = later_x, later_above, later_one, later_c
-        for other in range(row + M, end, N):
-            if AHEAD:
+        for other in tl.range(row + M, end, N, num_stages=STAGES):
+            if AHEAD and not COPIED:
                 later_x, later_above, later_one, later_c = _asked(
-                    q, g, inverse, delta, other + N, q_l, g_l, end, D, V, DP, VP, N
+                    q, g, inverse, delta, at_b, at_h, other + N, q_l, g_l, end, D, V, DP, VP, N, COPIED
                 )
             else:
-                x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
+                x, above, one, c = _asked(
+                    q, g, inverse, delta, at_b, at_h, other, q_l, g_l, end, D, V, DP, VP, N, COPIED
+                )
             dy, dvalues = _future(
                 y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, False, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 x, above, one, c = later_x, later_above, later_one, later_c
     if MASKED:
         here = allowed(may + b * may_b + h * may_h, row, may_l, length, M)[:, None]
@@ -276,15 +292,17 @@ def backward(
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     strides = (*lines(q), *lines(k), *lines(v), *steps, *lines(g))
 
-    def tiles(name: str, kernel: object, length: int, others: int, tensors: tuple[Tensor, ...]) -> None:
+    def tiles(name: str, kernel: object, lengths: tuple[int, int], given: tuple[object, ...], copied: bool) -> None:
         launch(
-            kernel, (plan.batch * plan.heads * -(-length // plan.tuning[name].rows), 1),
-            (q, k, v, mask, g, *tensors), (*strides, plan.heads, length, plan.slots(others), plan.scale),
-            plan.tile_constants(name, may is not None),
+            kernel, (plan.batch * plan.heads * -(-lengths[0] // plan.tuning[name].rows), 1),
+            given, (*strides, plan.heads, lengths[0], plan.slots(lengths[1]), plan.scale),
+            plan.tile_constants(name, may is not None, copied),
         )  # fmt: skip
 
     queries, keys = q.shape[2], k.shape[2]
-    tiles("queries", _queries, queries, keys, (out, inverse, delta, dq, *kept))
+    others, copied = described(plan.copied("queries"), may, (k, plan.dp), (v, plan.vp))
+    tiles("queries", _queries, (queries, keys), (q, *others, mask, g, out, inverse, delta, dq, *kept), copied)
     asked = states(plan, q, g, gradient=(inverse, delta))
-    tiles("keys", _keys, keys, queries, (inverse, delta, dk, dv, *asked))
+    (x, above), copied = described(plan.copied("keys"), may, (q, plan.dp), (g, plan.vp))
+    tiles("keys", _keys, (keys, queries), (x, k, v, mask, above, inverse, delta, dk, dv, *asked), copied)
     return dq, dk, dv

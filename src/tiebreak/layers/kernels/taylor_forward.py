@@ -27,7 +27,7 @@ from tiebreak.layers.kernels.taylor_features import (
     tile,
     times,
 )
-from tiebreak.layers.kernels.taylor_launch import launch
+from tiebreak.layers.kernels.taylor_launch import described, launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
@@ -72,14 +72,16 @@ def _forward(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    k += b * k_b + h * k_h
-    v += b * v_b + h * v_h
+    if not COPIED:
+        k += b * k_b + h * k_h
+        v += b * v_b + h * v_h
     may += b * may_b + h * may_h
+    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
     i = row + tl.arange(0, M)
     sums, norm = tl.zeros((M, VP), tl.float32), tl.zeros((M,), tl.float32)
@@ -88,8 +90,10 @@ def _forward(
     end = tl.minimum(row + M, length)
     if CAUSAL:
         seen = (i + 1).to(tl.float32)
-        if AHEAD:
-            y, values, here = pairs(k, v, may, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+        if AHEAD and not COPIED:
+            y, values, here = pairs(
+                k, v, may, at_b, at_h, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+            )
     if MASKED:
         seen = tl.zeros((M,), tl.float32)
     slot = 0
@@ -119,29 +123,33 @@ def _forward(
         if MASKED:
             seen += tl.load(norms + (F - WL + DF // 2 + DF))  # of the feature that is 1
     if CAUSAL:
-        for other in range(segment * T, row, N):  # whole tiles before the diagonal
-            if AHEAD:
+        for other in tl.range(segment * T, row, N, num_stages=STAGES):  # whole tiles before the diagonal
+            if AHEAD and not COPIED:
                 later_y, later_values, later = pairs(
-                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
                 )
             else:
-                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+                y, values, here = pairs(
+                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+                )
             sums, norm, seen = _look(
                 x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, False, MASKED, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 y, values, here = later_y, later_values, later
-        for other in range(row, end, N):
-            if AHEAD:
+        for other in tl.range(row, end, N, num_stages=STAGES):
+            if AHEAD and not COPIED:
                 later_y, later_values, later = pairs(
-                    k, v, may, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N
+                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
                 )
             else:
-                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N)
+                y, values, here = pairs(
+                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
+                )
             sums, norm, seen = _look(
                 x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, True, MASKED, N
             )
-            if AHEAD:
+            if AHEAD and not COPIED:
                 y, values, here = later_y, later_values, later
     if TERMS == 3:
         norm = tl.maximum(norm, 0.5 * seen)
@@ -164,11 +172,13 @@ def forward(plan: Plan, q: Tensor, k: Tensor, v: Tensor, may: Tensor | None) -> 
     out = torch.empty(batch, heads, length, plan.v, dtype=q.dtype, device=q.device)
     inverse = torch.empty(batch, heads, length, dtype=torch.float32, device=q.device)
     kept, norms = states(plan, k, v, may)
+    tuned = plan.tuning["forward"]
+    keys_and_values, copied = described(plan.copied("forward"), may, (k, plan.dp), (v, plan.vp))
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     launch(
-        _forward, (batch * heads * -(-length // plan.tuning["forward"].rows), 1),
-        (q, k, v, mask, out, inverse, kept, norms),
+        _forward, (batch * heads * -(-length // tuned.rows), 1),
+        (q, *keys_and_values, mask, out, inverse, kept, norms),
         (*lines(q), *lines(k), *lines(v), *steps, heads, length, keys, plan.slots(keys), plan.scale),
-        plan.tile_constants("forward", may is not None),
+        plan.tile_constants("forward", may is not None, copied),
     )  # fmt: skip
     return out, inverse, kept, norms

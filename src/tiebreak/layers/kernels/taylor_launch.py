@@ -25,12 +25,32 @@ class Constants:
         self.named, self.options, self.values = dict(named), dict(options), tuple(named.values())
 
 
+def described(rows: int, may: Tensor | None, *given: tuple[Tensor, int]) -> tuple[tuple[Any, ...], bool]:
+    """Tensors [B, H, L, .] as descriptors of tiles of so many rows (0: of none) and columns, where that can be.
+
+    Masked rows are hidden in registers, and the hardware wants multiples of 16 bytes.
+    """
+    tensors = tuple(each for each, _ in given)
+    if not rows or may is not None or not all(map(_copyable, tensors)):
+        return tensors, False
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    return tuple(
+        TensorDescriptor(each, list(each.shape), list(each.stride()), [1, 1, rows, width]) for each, width in given
+    ), True
+
+
+def _copyable(x: Tensor) -> bool:
+    steps = [step * x.dtype.itemsize for step in x.stride()[:3]]
+    return x.data_ptr() % 16 == 0 and x.stride(3) == 1 and all(step > 0 and step % 16 == 0 for step in steps)
+
+
 def launch(
-    kernel: Any, grid: tuple[int, int], tensors: tuple[Tensor, ...], numbers: tuple[float, ...], constants: Constants
+    kernel: Any, grid: tuple[int, int], tensors: tuple[Any, ...], numbers: tuple[float, ...], constants: Constants
 ) -> None:
     """`kernel[grid](*tensors, *numbers, **constants)`; constants must be in the order of the kernel's parameters."""
-    kinds = [(each.dtype, each.data_ptr() % 16 == 0) for each in tensors]
-    key = (constants, numbers, tensors[0].device, *kinds)
+    kinds = [(each.dtype, each.data_ptr() % 16 == 0) for each in tensors if isinstance(each, Tensor)]
+    key = (constants, numbers, tensors[-1].device, *kinds)
     compiled = _compiled.get(key)
     if compiled is not None:
         compiled[grid[0], grid[1], 1](*tensors, *numbers, *constants.values)

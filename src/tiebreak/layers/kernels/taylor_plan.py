@@ -67,11 +67,17 @@ class Tuning:
     stages: int = 1  # no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
     ahead: bool = False  # the next tiles are loaded into registers before the products of these
+    copied: bool = False  # tiles are copied by descriptors (TMA), `stages` at a time; needs no fence
 
     def options(self) -> dict[str, int]:
         """What a launch takes."""
         most = {} if self.registers is None else {"maxnreg": self.registers}
-        return {"num_warps": self.warps, "num_stages": self.stages, **most}
+        return {"num_warps": self.warps, "num_stages": 1 if self.copied else self.stages, **most}
+
+    def loops(self, copied: bool) -> dict[str, object]:
+        """How tiles are brought: without descriptors where `copied` says that there can be none."""
+        stages = self.stages if copied or not self.copied else 1
+        return {"AHEAD": self.ahead, "COPIED": copied, "STAGES": stages}
 
 
 # Measured on an H200 at 16 heads of D = 16 and values of 64.
@@ -199,6 +205,12 @@ class Plan:
             "PRECISION": self.precision,
         }
 
+    def copied(self, name: str) -> int:
+        """How many rows the tiles have that the kernel `name` has copied by descriptors: 0 if it has none."""
+        tuned = self.tuning[name]
+        rows = min(tuned.rows, self.segment if name == "states" else tuned.others)
+        return rows if tuned.copied else 0
+
     def slots(self, length: int) -> int:
         """How many states are kept: causal, the last segment's (the first one's, backward) is nobody's past."""
         return -(-length // self.segment) - (1 if self.causal else 0)
@@ -212,9 +224,9 @@ class Plan:
     def _known(self) -> dict[tuple[str, bool], Constants]:
         return {}
 
-    def tile_constants(self, name: str, masked: bool) -> Constants:
+    def tile_constants(self, name: str, masked: bool, copied: bool = False) -> Constants:
         """What the kernel `name` of a tile of rows is compiled for."""
-        if (known := self._known.get((name, masked))) is None:
+        if (known := self._known.get(key := (f"{name} {copied}", masked))) is None:
             tuned = self.tuning[name]
             own = {
                 "CAUSAL": self.causal,
@@ -223,14 +235,14 @@ class Plan:
                 "M": tuned.rows,
                 "N": min(tuned.others, tuned.rows),
                 "W": min(tuned.features, self.quadratic or 16),
-                "AHEAD": tuned.ahead,
+                **tuned.loops(copied),
             }
-            known = self._known[name, masked] = Constants({**self.sizes, **own}, tuned.options())
+            known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
         return known
 
-    def state_constants(self, masked: bool, gradient: bool) -> Constants:
+    def state_constants(self, masked: bool, gradient: bool, copied: bool = False) -> Constants:
         """What the kernel of the states is compiled for."""
-        key = (f"states {gradient}", masked)
+        key = (f"states {gradient} {copied}", masked)
         if (known := self._known.get(key)) is None:
             tuned = self.tuning["states"]
             own = {
@@ -239,7 +251,7 @@ class Plan:
                 "T": self.segment,
                 "C": min(tuned.rows, self.segment),
                 "W": tuned.features,
-                "AHEAD": tuned.ahead,
+                **tuned.loops(copied),
             }
             known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
         return known

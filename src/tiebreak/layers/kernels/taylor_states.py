@@ -25,9 +25,9 @@ from tiebreak.layers.kernels.taylor_features import (
     narrow,
     pick,
     plus_times,
-    tile,
+    rows_of,
 )
-from tiebreak.layers.kernels.taylor_launch import launch
+from tiebreak.layers.kernels.taylor_launch import described, launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 # ruff: noqa: PLR0913, PLR0917
@@ -35,12 +35,13 @@ from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 @triton.jit
 def _rows(
-    x, y, inverse, delta, may, start, x_l, y_l, may_l, length,
+    x, y, inverse, delta, may, b, h, start, x_l, y_l, may_l, length,
     D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
-    GRADIENT: tl.constexpr, MASKED: tl.constexpr, C: tl.constexpr,
+    GRADIENT: tl.constexpr, MASKED: tl.constexpr, C: tl.constexpr, COPIED: tl.constexpr,
 ):  # fmt: skip
     """C rows of x and y, 1 / n (or what c is) and c."""
-    rows, values = tile(x, start, x_l, length, C, D, DP), tile(y, start, y_l, length, C, V, VP)
+    rows = rows_of(x, b, h, start, x_l, length, C, D, DP, COPIED)
+    values = rows_of(y, b, h, start, y_l, length, C, V, VP, COPIED)
     if GRADIENT:
         one = entries(inverse, start, length, 0.0, C)
         c = -entries(delta, start, length, 0.0, C)
@@ -61,14 +62,16 @@ def _local(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     GRADIENT: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr,
+    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     blocks: tl.constexpr = (F + W - 1) // W
     start, program = tl.program_id(0) % blocks * W, tl.program_id(0) // blocks  # neighbours read the same rows
     slot, head = program % slots, (program // slots).to(tl.int64)
     b, h = head // heads, head % heads
-    x += b * x_b + h * x_h
-    y += b * y_b + h * y_h
+    if not COPIED:
+        x += b * x_b + h * x_h
+        y += b * y_b + h * y_h
+    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     inverse += head * length
     delta += head * length
     may += b * may_b + h * may_h
@@ -78,18 +81,75 @@ def _local(
     state, norm = tl.zeros((W, VP), tl.float32), tl.zeros((W, C), tl.float32)
     ones_left, ones_right = norm + one_first[:, None], norm + one_second[:, None]
     end = tl.minimum(segment * T + T, length)
-    if AHEAD:
+    if AHEAD and not COPIED:
         rows, values, one, c = _rows(
-            x, y, inverse, delta, may, segment * T, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+            x,
+            y,
+            inverse,
+            delta,
+            may,
+            at_b,
+            at_h,
+            segment * T,
+            x_l,
+            y_l,
+            may_l,
+            end,
+            D,
+            V,
+            DP,
+            VP,
+            GRADIENT,
+            MASKED,
+            C,
+            COPIED,
         )
-    for row in range(segment * T, end, C):
-        if AHEAD:
+    for row in tl.range(segment * T, end, C, num_stages=STAGES):
+        if AHEAD and not COPIED:
             later_rows, later_values, later_one, later_c = _rows(
-                x, y, inverse, delta, may, row + C, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+                x,
+                y,
+                inverse,
+                delta,
+                may,
+                at_b,
+                at_h,
+                row + C,
+                x_l,
+                y_l,
+                may_l,
+                end,
+                D,
+                V,
+                DP,
+                VP,
+                GRADIENT,
+                MASKED,
+                C,
+                COPIED,
             )
         else:
             rows, values, one, c = _rows(
-                x, y, inverse, delta, may, row, x_l, y_l, may_l, end, D, V, DP, VP, GRADIENT, MASKED, C
+                x,
+                y,
+                inverse,
+                delta,
+                may,
+                at_b,
+                at_h,
+                row,
+                x_l,
+                y_l,
+                may_l,
+                end,
+                D,
+                V,
+                DP,
+                VP,
+                GRADIENT,
+                MASKED,
+                C,
+                COPIED,
             )
         if MASKED:
             rows, values = hide(rows, c > 0), hide(values, c > 0)
@@ -99,7 +159,7 @@ def _local(
         if GRADIENT:
             features *= one[None, :]
         state = plus_times(narrow(features, TYPE, PRECISION), values.to(TYPE), state, PRECISION)
-        if AHEAD:
+        if AHEAD and not COPIED:
             rows, values, one, c = later_rows, later_values, later_one, later_c
     states += (head * slots + slot) * F * V
     norms += (head * slots + slot) * F
@@ -165,13 +225,14 @@ def states(
         return kept, norms
     inverse, delta = gradient if gradient is not None else (norms, norms)
     mask, steps = (norms, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
-    tensors, masked = (x, y, inverse, delta, mask, kept, norms), may is not None
+    rows, copied = described(plan.copied("states"), may, (x, plan.dp), (y, plan.vp))
+    tensors, masked = (*rows, inverse, delta, mask, kept, norms), may is not None
     offset = 1 if backward and plan.causal else 0
     numbers = (*lines(x), *lines(y), *steps, plan.heads, length, slots, offset, plan.scale)
-    local = plan.state_constants(masked, backward)
+    local = plan.state_constants(masked, backward, copied)
     launch(_local, (count * slots * plan.blocks, 1), tensors, numbers, local)
     if slots > 1:
-        scan, size, rows = plan.scan_constants(backward, slots), plan.features * plan.v, plan.tuning["scan"].rows
-        programs = -(-size // rows) - (-plan.features // rows)
+        scan, size, most = plan.scan_constants(backward, slots), plan.features * plan.v, plan.tuning["scan"].rows
+        programs = -(-size // most) - (-plan.features // most)
         launch(_scan, (count * programs, 1), (kept, norms), (slots, size, plan.features), scan)
     return kept, norms
