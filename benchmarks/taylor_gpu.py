@@ -16,14 +16,10 @@ TRITON_INTERPRET=1 python benchmarks/taylor_gpu.py --smoke.
 from __future__ import annotations
 
 import argparse
-import json
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -33,133 +29,41 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from peers import chunked_taylor
+from peers.captured import Bench, Work
 from tiebreak.layers import taylor, taylor_triton
 from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan, taylor_states
 from tiebreak.layers.taylor_forms import How, naive
 from tiebreak.layers.taylor_triton import indices
 
-HEADS, D, V, SCALE = 16, 16, 64, 0.25
+D, V, SCALE = 16, 64, 0.25
 FLOOR = {"forward": 0.067, "both": 0.200}  # ns per token and head
 QUOTED = [  # issue 22: measured on an H200, not on this machine now
     ("flash-linear-attention, fused_chunk_based", {"8 forward": 2.87, "8 both": 15.7, "1 forward": 13.4, "1 both": 66}),
     ("ThunderKittens based (forward only, no normaliser)", {"8 forward": 0.37, "1 forward": 3.1}),
 ]
-# Rows, rows of the other side, features, warps, stages, registers, whether the next tiles are loaded ahead, whether
-# descriptors copy them. More than one stage only with those, or with two warps, which take no wgmma: Triton 3.6 does
-# not fence other copies before wgmma reads them.
+# Rows, rows of the other side, features, warps, stages, registers, whether descriptors copy tiles. More than one stage
+# only with those: Triton 3.6 does not fence other copies before wgmma reads them.
 CHOICES: dict[str, list[tuple[Any, ...]]] = {
     "states": [
-        (64, 64, 64, 4, 3, None, False, True),
-        (64, 64, 64, 4, 4, None, False, True),
-        (128, 64, 64, 4, 2, None, False, True),
-        (32, 64, 64, 4, 1, None, True),
+        (64, 64, 64, 4, 3, None, True),
+        (64, 64, 64, 4, 4, None, True),
+        (128, 64, 64, 4, 2, None, True),
+        (32, 64, 64, 4, 3, None, True),
+        (32, 64, 64, 4),
     ],
     "forward": [
-        (64, 64, 32, 4, 3, None, True, True),
-        (64, 64, 32, 4, 4, None, True, True),
-        (128, 64, 32, 8, 3, 128, True, True),
-        (64, 64, 32, 4, 1, 128, True),
-    ],
-    "queries": [
+        (64, 64, 32, 4, 3, None, True),
+        (64, 64, 32, 4, 4, None, True),
+        (128, 64, 32, 8, 3, 128, True),
         (64, 64, 32, 4),
-        (64, 64, 32, 4, 1, 128, True),
-        (64, 64, 32, 4, 3, 128, False, True),
-        (64, 64, 32, 4, 2, None, False, True),
     ],
-    "keys": [
-        (64, 32, 32, 4, 1, 128),
-        (64, 32, 32, 4, 1, 128, True),
-        (64, 32, 32, 4, 1, 168, True),
-        (64, 32, 32, 4, 3, 128, False, True),
-    ],
-    "scan": [(1024,), (2048,)],
+    "queries": [(64, 64, 32, 4), (64, 64, 32, 4, 1, 128), (64, 32, 32, 4), (128, 64, 32, 8, 1, 128)],
+    "keys": [(64, 32, 32, 4, 1, 128), (64, 32, 32, 4), (64, 16, 32, 4), (128, 32, 32, 8, 1, 128)],
+    "scan": [(1024,), (2048,), (512,)],
 }
 DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
 COMPILED = (256, 1024)  # of the short lengths: compiling takes long
 CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
-Rows = list[dict[str, object]]
-Work = Callable[[], object]
-
-
-@dataclass
-class Bench:
-    """Where rows go, and how long there is."""
-
-    out: Path
-    smoke: bool
-    end: float
-    rows: Rows
-
-    @property
-    def device(self) -> str:
-        """Where tensors live."""
-        return "cpu" if self.smoke else "cuda"
-
-    @property
-    def heads(self) -> int:
-        """The interpreter computes one program after the other."""
-        return 1 if self.smoke else HEADS
-
-    def add(self, **row: object) -> None:
-        """Keep a row, print it, write all of them."""
-        self.rows.append(row)
-        print(json.dumps(row), flush=True)
-        self.out.write_text(json.dumps(self.rows, indent=1) + "\n", "utf-8")
-
-    def open(self, what: str) -> bool:
-        """Whether there is time left; what is skipped is said."""
-        if time.monotonic() < self.end:
-            return True
-        self.add(skipped=what)
-        return False
-
-    def milliseconds(self, work: Work) -> float:
-        """The median of a call from Python."""
-        if self.smoke:
-            start = time.perf_counter()
-            work()
-            return 1000 * (time.perf_counter() - start)
-        import triton
-
-        return float(triton.testing.do_bench(work, warmup=10, rep=40, return_mode="median"))
-
-    def captured(self, works: Sequence[Work], replays: int = 9) -> float:
-        """Milliseconds of one of the calls, all in one CUDA graph: the median of the replays."""
-        return self.interleaved({"": works}, replays)[""]
-
-    def interleaved(self, sides: Mapping[str, Sequence[Work]], rounds: int = 15) -> dict[str, float]:
-        """Milliseconds of one call of each side, captured, in turns: medians over the rounds."""
-        if self.smoke:
-            return {name: self.milliseconds(works[0]) for name, works in sides.items()}
-        graphs = {name: graph_of(works) for name, works in sides.items()}
-        spans: dict[str, list[float]] = {name: [] for name in graphs}
-        for turn in range(rounds + 1):  # the first warms up
-            marks = [torch.cuda.Event(enable_timing=True) for _ in range(len(graphs) + 1)]  # type: ignore[no-untyped-call]
-            for mark, graph in zip(marks, graphs.values(), strict=False):
-                mark.record()
-                graph.replay()
-            marks[-1].record()
-            torch.cuda.synchronize()
-            for name, (start, end) in zip(graphs, pairwise(marks), strict=True) if turn else ():
-                spans[name].append(start.elapsed_time(end) / len(sides[name]))
-        return {name: float(statistics.median(each)) for name, each in spans.items()}
-
-
-def graph_of(works: Sequence[Work]) -> torch.cuda.CUDAGraph:
-    """The calls as one CUDA graph, after a call of each."""
-    side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        for work in works:
-            work()
-        works[0]()
-    torch.cuda.current_stream().wait_stream(side)
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for work in works:
-            work()
-    return graph
 
 
 def turns(each: int) -> int:

@@ -40,10 +40,14 @@ class Case:
         return given, may.expand(2, self.heads, keys).to(device) if self.masked else None
 
     def plan(self, segment: int | None, rows: int | None) -> Any:
-        """How the kernels cut it; small blocks where `rows` says so."""
+        """How the kernels cut it; small blocks where `rows` says so, copied by descriptors where that can be."""
         from tiebreak.layers.kernels.taylor_plan import TUNING, Plan, Tuning
 
-        tuning = None if rows is None else {name: Tuning(rows, others=16, features=32) for name in TUNING}
+        tuning = (
+            None
+            if rows is None
+            else {name: Tuning(rows, others=16, features=32, stages=2, copied=True) for name in TUNING}
+        )
         return Plan(2, self.heads, self.d, self.v, self.terms, self.causal, self.d**-0.5, self.dtype, tuning, segment)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 
 from support.triton_kernels import in_interpreter
+from tiebreak.layers import taylor_triton
 from tiebreak.layers.heads import MultiHead
 from tiebreak.layers.taylor import attend
 
@@ -111,6 +112,15 @@ def test_the_op_keeps_the_rules_of_ops() -> None:
     given, may = make("cpu")
     arguments = (*(each[0].requires_grad_() for each in given), may.expand(2, 2, 40), [3.0, 1.0, 0.3])
     torch.library.opcheck(torch.ops.tiebreak.taylor_attend.default, arguments)
+
+
+@pytest.mark.gpu
+def test_auto_takes_the_kernels_from_a_length_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = [torch.randn(2, 300, width, device="cuda", dtype=torch.bfloat16) for width in (16, 16, 64)]
+    plain, ours = (attend(*given, causal=True, form=form) for form in ("chunked", "triton"))
+    for length, wanted in ((300, ours), (301, plain)):
+        monkeypatch.setattr(taylor_triton, "AUTO_LENGTH", length)
+        assert torch.equal(attend(*given, causal=True), wanted)
 
 
 @pytest.mark.gpu

@@ -29,16 +29,15 @@ from tiebreak.layers.kernels.taylor_features import (
     polynomial,
     put,
     quadratic,
-    rows_of,
     slope,
     tile,
     times,
 )
-from tiebreak.layers.kernels.taylor_launch import described, launch
+from tiebreak.layers.kernels.taylor_launch import launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines
 from tiebreak.layers.kernels.taylor_states import states
 
-# ruff: noqa: PLR0912, PLR0913, PLR0917
+# ruff: noqa: PLR0913, PLR0917
 
 
 @triton.jit
@@ -57,15 +56,12 @@ def _pull_back(
     x, y, c, states, norms, scale, dx, dy,
     V: tl.constexpr, VP: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, WL: tl.constexpr, F: tl.constexpr,
     W: tl.constexpr, TERMS: tl.constexpr, VALUES: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
-    AHEAD: tl.constexpr,
 ):  # fmt: skip
     """Add to dx what all features pass on of U = [y, c] . [S, z], and to dy (if VALUES) phi(x) . S.
 
     The first entries of the pairs are the same in every block, so their gradient U * x P2 is summed before P1^T.
     """
     low_state, low_norms = block(states, norms, F - WL, F, WL, V, VP)
-    if AHEAD and TERMS == 3:
-        state, z = block(states, norms, 0, F - WL, W, V, VP)
     left, right, pick_left, pick_right = low_factors(x, scale, WL, DF, DP, TERMS, TYPE, PRECISION)
     above, dy = _above(left * right, y, c, low_state, low_norms, dy, VALUES, TYPE, PRECISION)
     dx = plus_times(narrow(above * right, TYPE, PRECISION), tl.trans(pick_left), dx, PRECISION)
@@ -75,18 +71,13 @@ def _pull_back(
         pick_first = pick(index, W, DP, TYPE)
         first, total = times(x, pick_first, PRECISION), tl.zeros((x.shape[0], W), tl.float32)
         for start in range(0, F - WL, W):
-            if AHEAD:
-                later_state, later_z = block(states, norms, start + W, F - WL, W, V, VP)
-            else:
-                state, z = block(states, norms, start, F - WL, W, V, VP)
+            state, z = block(states, norms, start, F - WL, W, V, VP)
             _, other, _ = quadratic(start, scale, W, DF)
             pick_second = pick(other, W, DP, TYPE)
             second = times(x, pick_second, PRECISION)
             asked, dy = _above(first * second, y, c, state, z, dy, VALUES, TYPE, PRECISION)
             total += asked * second
             dx = plus_times(narrow(asked * first, TYPE, PRECISION), tl.trans(pick_second), dx, PRECISION)
-            if AHEAD:
-                state, z = later_state, later_z
         dx = plus_times(narrow(total, TYPE, PRECISION), tl.trans(pick_first), dx, PRECISION)
     return dx, dy
 
@@ -110,12 +101,11 @@ def _past(
 
 @triton.jit
 def _asked(
-    q, g, inverse, delta, b, h, start, q_l, g_l, length,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, N: tl.constexpr, COPIED: tl.constexpr,
+    q, g, inverse, delta, start, q_l, g_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """N queries, the gradients of their results, 1 / n and delta / n."""
-    x = rows_of(q, b, h, start, q_l, length, N, D, DP, COPIED)
-    above = rows_of(g, b, h, start, g_l, length, N, V, VP, COPIED)
+    x, above = tile(q, start, q_l, length, N, D, DP), tile(g, start, g_l, length, N, V, VP)
     return x, above, entries(inverse, start, length, 0.0, N), entries(delta, start, length, 0.0, N)
 
 
@@ -145,26 +135,19 @@ def _queries(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    if not COPIED:
-        k += b * k_b + h * k_h
-        v += b * v_b + h * v_h
+    k += b * k_b + h * k_h
+    v += b * v_b + h * v_h
     may += b * may_b + h * may_h
-    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
     above = tile(g + b * g_b + h * g_h, row, g_l, length, M, V, VP).to(TYPE)
     result = tile(out + head * length * V, row, V, length, M, V, VP)
     one = entries(inverse + head * length, row, length, 1.0, M)
     segment = row // T
     end = tl.minimum(row + M, length)
-    if CAUSAL and AHEAD and not COPIED:
-        y, values, here = pairs(
-            k, v, may, at_b, at_h, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-        )
     i = row + tl.arange(0, M)
     c = tl.sum(result.to(tl.float32) * above.to(tl.float32), axis=1)
     tl.store(delta + head * length + i, c * one, mask=i < length)
@@ -175,37 +158,19 @@ def _queries(
     if slot >= 0:
         gradient, nothing = _pull_back(
             x, above, -c, states + (head * slots + slot) * F * V, norms + (head * slots + slot) * F, scale,
-            gradient, nothing, V, VP, DF, DP, WL, F, W, TERMS, False, TYPE, PRECISION, AHEAD,
+            gradient, nothing, V, VP, DF, DP, WL, F, W, TERMS, False, TYPE, PRECISION,
         )  # fmt: skip
     if CAUSAL:
-        for other in tl.range(segment * T, row, N, num_stages=STAGES):
-            if AHEAD and not COPIED:
-                later_y, later_values, later = pairs(
-                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
-            else:
-                y, values, here = pairs(
-                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+        for other in range(segment * T, row, N):
+            y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, length, D, V, DP, VP, MASKED, N)
             gradient = _past(
                 x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, False, MASKED, N
             )
-            if AHEAD and not COPIED:
-                y, values, here = later_y, later_values, later
-        for other in tl.range(row, end, N, num_stages=STAGES):
-            if AHEAD and not COPIED:
-                later_y, later_values, later = pairs(
-                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
-            else:
-                y, values, here = pairs(
-                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+        for other in range(row, end, N):
+            y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, length, D, V, DP, VP, MASKED, N)
             gradient = _past(
                 x, above, c, y, values, here, i, other, scale, gradient, TERMS, TYPE, PRECISION, True, MASKED, N
             )
-            if AHEAD and not COPIED:
-                y, values, here = later_y, later_values, later
     gradient *= one[:, None]
     put(dq + head * length * D, narrow(gradient, TYPE, PRECISION), row, D, length, M, D, DP)
 
@@ -218,15 +183,12 @@ def _keys(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    if not COPIED:
-        q += b * q_b + h * q_h
-        g += b * g_b + h * g_h
-    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
+    q += b * q_b + h * q_h
+    g += b * g_b + h * g_h
     inverse += head * length
     delta += head * length
     y = tile(k + b * k_b + h * k_h, row, k_l, length, M, D, DP).to(TYPE)
@@ -235,8 +197,6 @@ def _keys(
     dy, dvalues = tl.zeros((M, DP), tl.float32), tl.zeros((M, VP), tl.float32)
     segment = row // T
     end = tl.minimum(segment * T + T, length)
-    if CAUSAL and AHEAD and not COPIED:
-        x, above, one, c = _asked(q, g, inverse, delta, at_b, at_h, row, q_l, g_l, end, D, V, DP, VP, N, COPIED)
     slot = 0
     if CAUSAL:
         slot = segment
@@ -244,37 +204,19 @@ def _keys(
         dy, dvalues = _pull_back(
             y, values, tl.full((M,), 1.0, tl.float32),
             states + (head * slots + slot) * F * V, norms + (head * slots + slot) * F, scale,
-            dy, dvalues, V, VP, DF, DP, WL, F, W, TERMS, True, TYPE, PRECISION, AHEAD,
+            dy, dvalues, V, VP, DF, DP, WL, F, W, TERMS, True, TYPE, PRECISION,
         )  # fmt: skip
     if CAUSAL:
-        for other in tl.range(row, tl.minimum(row + M, end), N, num_stages=STAGES):
-            if AHEAD and not COPIED:
-                later_x, later_above, later_one, later_c = _asked(
-                    q, g, inverse, delta, at_b, at_h, other + N, q_l, g_l, end, D, V, DP, VP, N, COPIED
-                )
-            else:
-                x, above, one, c = _asked(
-                    q, g, inverse, delta, at_b, at_h, other, q_l, g_l, end, D, V, DP, VP, N, COPIED
-                )
+        for other in range(row, tl.minimum(row + M, end), N):
+            x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
             dy, dvalues = _future(
                 y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, True, N
             )
-            if AHEAD and not COPIED:
-                x, above, one, c = later_x, later_above, later_one, later_c
-        for other in tl.range(row + M, end, N, num_stages=STAGES):
-            if AHEAD and not COPIED:
-                later_x, later_above, later_one, later_c = _asked(
-                    q, g, inverse, delta, at_b, at_h, other + N, q_l, g_l, end, D, V, DP, VP, N, COPIED
-                )
-            else:
-                x, above, one, c = _asked(
-                    q, g, inverse, delta, at_b, at_h, other, q_l, g_l, end, D, V, DP, VP, N, COPIED
-                )
+        for other in range(row + M, end, N):
+            x, above, one, c = _asked(q, g, inverse, delta, other, q_l, g_l, end, D, V, DP, VP, N)
             dy, dvalues = _future(
                 y, values, x, above, one, c, j, other, scale, dy, dvalues, TERMS, TYPE, PRECISION, False, N
             )
-            if AHEAD and not COPIED:
-                x, above, one, c = later_x, later_above, later_one, later_c
     if MASKED:
         here = allowed(may + b * may_b + h * may_h, row, may_l, length, M)[:, None]
         dy, dvalues = tl.where(here, dy, 0.0), tl.where(here, dvalues, 0.0)
@@ -292,17 +234,15 @@ def backward(
     mask, steps = (inverse, (0, 0, 0)) if may is None else (may.view(torch.uint8), may.stride())
     strides = (*lines(q), *lines(k), *lines(v), *steps, *lines(g))
 
-    def tiles(name: str, kernel: object, lengths: tuple[int, int], given: tuple[object, ...], copied: bool) -> None:
+    def tiles(name: str, kernel: object, length: int, others: int, tensors: tuple[Tensor, ...]) -> None:
         launch(
-            kernel, (plan.batch * plan.heads * -(-lengths[0] // plan.tuning[name].rows), 1),
-            given, (*strides, plan.heads, lengths[0], plan.slots(lengths[1]), plan.scale),
-            plan.tile_constants(name, may is not None, copied),
+            kernel, (plan.batch * plan.heads * -(-length // plan.tuning[name].rows), 1),
+            (q, k, v, mask, g, *tensors), (*strides, plan.heads, length, plan.slots(others), plan.scale),
+            plan.tile_constants(name, may is not None),
         )  # fmt: skip
 
     queries, keys = q.shape[2], k.shape[2]
-    others, copied = described(plan.copied("queries"), may, (k, plan.dp), (v, plan.vp))
-    tiles("queries", _queries, (queries, keys), (q, *others, mask, g, out, inverse, delta, dq, *kept), copied)
+    tiles("queries", _queries, queries, keys, (out, inverse, delta, dq, *kept))
     asked = states(plan, q, g, gradient=(inverse, delta))
-    (x, above), copied = described(plan.copied("keys"), may, (q, plan.dp), (g, plan.vp))
-    tiles("keys", _keys, (keys, queries), (x, k, v, mask, above, inverse, delta, dk, dv, *asked), copied)
+    tiles("keys", _keys, keys, queries, (inverse, delta, dk, dv, *asked))
     return dq, dk, dv

@@ -140,30 +140,21 @@ def allowed(may, start, stride, length, ROWS: tl.constexpr):
 
 
 @triton.jit
-def rows_of(
-    base, b, h, start, stride, length,
-    ROWS: tl.constexpr, WIDTH: tl.constexpr, PADDED: tl.constexpr, COPIED: tl.constexpr,
-):  # fmt: skip
-    """`tile`, of one head; if COPIED, `base` is a descriptor of all of them and the hardware copies, ahead of time."""
-    if COPIED:
-        found = base.load([b, h, start, 0]).reshape(ROWS, PADDED)
-    else:  # Triton compiles what follows a return, too
-        found = tile(base, start, stride, length, ROWS, WIDTH, PADDED)
-    return found
-
-
-@triton.jit
 def pairs(
-    k, v, may, b, h, start, k_l, v_l, may_l, length,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
-    MASKED: tl.constexpr, N: tl.constexpr, COPIED: tl.constexpr,
+    k, v, may, start, k_l, v_l, may_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, MASKED: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """N keys, their values, and which of them may be looked at (if MASKED)."""
     here = tl.full((N,), True, tl.int1)
     if MASKED:
         here = allowed(may, start, may_l, length, N)
-    y = rows_of(k, b, h, start, k_l, length, N, D, DP, COPIED)
-    return y, rows_of(v, b, h, start, v_l, length, N, V, VP, COPIED), here
+    return tile(k, start, k_l, length, N, D, DP), tile(v, start, v_l, length, N, V, VP), here
+
+
+@triton.jit
+def copied_rows(x, b, h, start, ROWS: tl.constexpr, WIDTH: tl.constexpr):
+    """`tile` of one head, where x is a descriptor of all of them: the hardware copies, ahead of time."""
+    return x.load([b.to(tl.int32), h.to(tl.int32), start, 0]).reshape(ROWS, WIDTH)
 
 
 @triton.jit

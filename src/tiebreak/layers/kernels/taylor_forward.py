@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tiebreak.layers.kernels.taylor_features import (
     block,
+    copied_rows,
     hide,
     low_factors,
     narrow,
@@ -72,16 +73,15 @@ def _forward(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
+    COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     tiles = tl.cdiv(length, M)
     row, head = tl.program_id(0) % tiles * M, (tl.program_id(0) // tiles).to(tl.int64)
     b, h = head // heads, head % heads
-    if not COPIED:
+    if not COPIED:  # descriptors are of all heads
         k += b * k_b + h * k_h
         v += b * v_b + h * v_h
     may += b * may_b + h * may_h
-    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     x = tile(q + b * q_b + h * q_h, row, q_l, length, M, D, DP).to(TYPE)
     i = row + tl.arange(0, M)
     sums, norm = tl.zeros((M, VP), tl.float32), tl.zeros((M,), tl.float32)
@@ -90,10 +90,6 @@ def _forward(
     end = tl.minimum(row + M, length)
     if CAUSAL:
         seen = (i + 1).to(tl.float32)
-        if AHEAD and not COPIED:
-            y, values, here = pairs(
-                k, v, may, at_b, at_h, segment * T, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-            )
     if MASKED:
         seen = tl.zeros((M,), tl.float32)
     slot = 0
@@ -103,7 +99,7 @@ def _forward(
         states += (head * slots + slot) * F * V
         norms += (head * slots + slot) * F
         low_state, low_norms = block(states, norms, F - WL, F, WL, V, VP)
-        if AHEAD and TERMS == 3:
+        if TERMS == 3:  # every block is loaded before the products of the one before it
             state, z = block(states, norms, 0, F - WL, W, V, VP)
         low_left, low_right, _, _ = low_factors(x, scale, WL, DF, DP, TERMS, TYPE, PRECISION)
         sums, norm = _read(low_left * low_right, low_state, low_norms, sums, norm, TYPE, PRECISION)
@@ -111,46 +107,30 @@ def _forward(
             first, _, _ = quadratic(0, scale, W, DF)
             left = times(x, pick(first, W, DP, TYPE), PRECISION)  # of every block
             for start in range(0, F - WL, W):
-                if AHEAD:
-                    later_state, later_z = block(states, norms, start + W, F - WL, W, V, VP)
-                else:
-                    state, z = block(states, norms, start, F - WL, W, V, VP)
+                later, later_z = block(states, norms, start + W, F - WL, W, V, VP)
                 _, second, _ = quadratic(start, scale, W, DF)
                 right = times(x, pick(second, W, DP, TYPE), PRECISION)
                 sums, norm = _read(left * right, state, z, sums, norm, TYPE, PRECISION)
-                if AHEAD:
-                    state, z = later_state, later_z
+                state, z = later, later_z
         if MASKED:
             seen += tl.load(norms + (F - WL + DF // 2 + DF))  # of the feature that is 1
     if CAUSAL:
         for other in tl.range(segment * T, row, N, num_stages=STAGES):  # whole tiles before the diagonal
-            if AHEAD and not COPIED:
-                later_y, later_values, later = pairs(
-                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+            if COPIED:
+                y, values, here = copied_rows(k, b, h, other, N, DP), copied_rows(v, b, h, other, N, VP), i
             else:
-                y, values, here = pairs(
-                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, length, D, V, DP, VP, MASKED, N)
             sums, norm, seen = _look(
                 x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, False, MASKED, N
             )
-            if AHEAD and not COPIED:
-                y, values, here = later_y, later_values, later
         for other in tl.range(row, end, N, num_stages=STAGES):
-            if AHEAD and not COPIED:
-                later_y, later_values, later = pairs(
-                    k, v, may, at_b, at_h, other + N, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+            if COPIED:
+                y, values, here = copied_rows(k, b, h, other, N, DP), copied_rows(v, b, h, other, N, VP), i
             else:
-                y, values, here = pairs(
-                    k, v, may, at_b, at_h, other, k_l, v_l, may_l, end, D, V, DP, VP, MASKED, N, COPIED
-                )
+                y, values, here = pairs(k, v, may, other, k_l, v_l, may_l, length, D, V, DP, VP, MASKED, N)
             sums, norm, seen = _look(
                 x, y, values, here, i, other, scale, sums, norm, seen, TERMS, TYPE, PRECISION, True, MASKED, N
             )
-            if AHEAD and not COPIED:
-                y, values, here = later_y, later_values, later
     if TERMS == 3:
         norm = tl.maximum(norm, 0.5 * seen)
     one = 1.0 / tl.where(seen > 0, norm, 1.0)

@@ -1,38 +1,29 @@
-"""How Taylor attention is cut into pieces on a GPU, and what that should cost. Not yet measured: a model.
+"""How Taylor attention is cut into pieces on a GPU, and what that costs.
 
 A sequence is cut into segments of T. Inside one, weights are computed pair by pair, as flash attention does, with a
 polynomial in place of the exponential; what lies before it comes from a state of F features. All tiles of all segments
-run at once: 16 heads of 16,384 tokens are 2,048 programs for 132 multiprocessors. There are three passes: states of
-segments, a scan over them, results. Backward: states, scan, dq; states of q, scan, dk and dv.
+run at once: 16 heads of 16,384 tokens are 4,096 programs for 132 multiprocessors. There are three passes: states of
+segments, a scan over them, results. Backward: dq; states of q, scan, dk and dv.
 
 T is the smallest power of two whose states, with the saved normaliser, stay under 15 % of the bytes of q, k, v and the
 result: 512 at D = 16, Dv = 64 in bfloat16. The work between segments does not depend on T, the work inside grows with
 it, so smaller is better.
 
-Per token and head at D = 16, Dv = 64, T = 512, tiles of 128, bfloat16, causal (320 bytes in and out, 640 backward):
+Per token and head at D = 16, Dv = 64, T = 512, tiles of 64, bfloat16, causal (320 bytes in and out, 640 backward):
 
                 multiply-adds on tensor cores                               bytes through memory
-    states      2 160 16 features + 160 64 state                   = 15 k   160 + 41
+    states      2 192 16 features + 192 64 state                   = 18 k   160 + 41
     scan                                                                    82
-    results     320 (16 + 64) inside + 15 k from the state         = 41 k   320 + 41 + 4
-    forward                                                          56 k   650
-    states, dq  15 k + 320 (16 + 64 + 16) + 5 k + 10 k + 5 k       = 66 k   160 + 41 + 82 + 450 + 41 + 40
-    dk, dv      15 k + 320 (16 + 2 64 + 16) + 5 k + 2 10 k + 5 k   = 96 k   170 + 41 + 82 + 330 + 41 + 160
-    backward                                                        162 k   1,640
+    results     288 (16 + 64) inside + 13 k from the state         = 36 k   320 + 41 + 4
+    forward                                                          54 k   650
+    dq          288 (16 + 64 + 16) + 3 k + 10 k + 3 k              = 44 k   450 + 41 + 40
+    dk, dv      18 k + 288 (16 + 2 64 + 16) + 3 k + 2 10 k + 3 k   = 90 k   170 + 41 + 82 + 330 + 41 + 160
+    backward                                                        134 k   1,355
 
-With 395 k multiply-adds per ns (790 TFLOP/s) and 4.3 kB per ns measured on an H200, forward takes at least 0.15 ns for
-bytes and 0.14 for products, forward and backward 0.53 and 0.55. Tensor cores at 40 % and bytes hidden behind them give
-0.36 (5.4 times the floor of 0.067) and 1.4 (7 times 0.200).
-
-The compiler's output for sm_90 (triton 3.9, blocks of `TUNING`) says what else there is to do: no spills, two programs
-of eight warps on a multiprocessor (`states`: one), and instructions that take, four a cycle,
-
-    states 0.055 and 0.075 (of q), forward 0.18, queries 0.21, keys 0.32 ns per token and head
-
-0.24 forward and 0.89 with the gradient if issue slots never idle: 3.5 and 4.5 times the floor, and 6 and 7.5 times at
-60 %. So instructions, not products or bytes, are what should limit this design.
-What would pay next: keeping the states of the forward pass for the backward one (15 k and 280 bytes less, 41 bytes
-held), and a chain of segments in place of the scan.
+With 395 k multiply-adds per ns (790 TFLOP/s) and 4.3 kB per ns on an H200, forward takes at least 0.15 ns for bytes and
+0.14 for products, forward and backward 0.47 and 0.48. It took 0.40 and 1.45 (5.9 and 7.2 times the floor of inputs and
+results): states 0.13 each, scan 0.02 each, results 0.27, dq 0.38, dk and dv 0.52. Instructions are what limits it: by
+the compiler's output for sm_90 they take, four a cycle, 0.14 (results), 0.17 (dq) and 0.24 ns (dk, dv).
 
 bfloat16 stays bfloat16 in products. float16 is read into float32 and multiplied as TF32, which has its precision and
 float32's range: states of 131,072 tokens do not overflow. float32 takes three TF32 products for each.
@@ -46,7 +37,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import torch
-import triton.language as tl
 from torch import Tensor
 
 from tiebreak.layers.kernels.taylor_launch import Constants
@@ -66,7 +56,6 @@ class Tuning:
     warps: int = 4
     stages: int = 1  # no copies ahead. With more, Triton 3.6 does not fence them before Hopper's products read them
     registers: int | None = None  # at most, of a thread: 128 lets two programs of eight warps share a multiprocessor
-    ahead: bool = False  # the next tiles are loaded into registers before the products of these
     copied: bool = False  # tiles are copied by descriptors (TMA), `stages` at a time; needs no fence
 
     def options(self) -> dict[str, int]:
@@ -75,16 +64,15 @@ class Tuning:
         return {"num_warps": self.warps, "num_stages": 1 if self.copied else self.stages, **most}
 
     def loops(self, copied: bool) -> dict[str, object]:
-        """How tiles are brought: without descriptors where `copied` says that there can be none."""
-        stages = self.stages if copied or not self.copied else 1
-        return {"AHEAD": self.ahead, "COPIED": copied, "STAGES": stages}
+        """How tiles are brought: one at a time where `copied` says that there can be no descriptors."""
+        return {"COPIED": copied, "STAGES": self.stages if copied or not self.copied else 1}
 
 
 # Measured on an H200 at 16 heads of D = 16 and values of 64.
 TUNING: dict[str, Tuning] = {  # for bfloat16
     "states": Tuning(rows=64, stages=3, copied=True),
     "scan": Tuning(rows=1024),
-    "forward": Tuning(rows=64, features=32, stages=3, ahead=True, copied=True),
+    "forward": Tuning(rows=64, features=32, stages=3, copied=True),
     "queries": Tuning(rows=64, features=32),
     "keys": Tuning(rows=64, others=32, features=32, registers=128),
 }
@@ -192,6 +180,8 @@ class Plan:
     @cached_property
     def sizes(self) -> dict[str, object]:
         """The constants that every kernel takes."""
+        import triton.language as tl  # shapes are known without it
+
         return {
             "D": self.d,
             "V": self.v,
@@ -235,7 +225,7 @@ class Plan:
                 "M": tuned.rows,
                 "N": min(tuned.others, tuned.rows),
                 "W": min(tuned.features, self.quadratic or 16),
-                **tuned.loops(copied),
+                **(tuned.loops(copied) if name == "forward" else {}),
             }
             known = self._known[key] = Constants({**self.sizes, **own}, tuned.options())
         return known

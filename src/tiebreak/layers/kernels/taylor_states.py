@@ -20,12 +20,13 @@ from torch import Tensor
 from tiebreak.layers.kernels.taylor_features import (
     allowed,
     any_features,
+    copied_rows,
     entries,
     hide,
     narrow,
     pick,
     plus_times,
-    rows_of,
+    tile,
 )
 from tiebreak.layers.kernels.taylor_launch import described, launch
 from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
@@ -35,23 +36,16 @@ from tiebreak.layers.kernels.taylor_plan import Plan, lines, operand
 
 @triton.jit
 def _rows(
-    x, y, inverse, delta, may, b, h, start, x_l, y_l, may_l, length,
-    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
-    GRADIENT: tl.constexpr, MASKED: tl.constexpr, C: tl.constexpr, COPIED: tl.constexpr,
+    x, y, may, start, x_l, y_l, may_l, length,
+    D: tl.constexpr, V: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr, MASKED: tl.constexpr, C: tl.constexpr,
 ):  # fmt: skip
-    """C rows of x and y, 1 / n (or what c is) and c."""
-    rows = rows_of(x, b, h, start, x_l, length, C, D, DP, COPIED)
-    values = rows_of(y, b, h, start, y_l, length, C, V, VP, COPIED)
-    if GRADIENT:
-        one = entries(inverse, start, length, 0.0, C)
-        c = -entries(delta, start, length, 0.0, C)
-    else:
-        here = start + tl.arange(0, C) < length
-        if MASKED:
-            here = allowed(may, start, may_l, length, C)
-        c = here.to(tl.float32)
-        one = c
-    return rows, values, one, c
+    """C rows of x and y, and which of them count."""
+    rows, values = tile(x, start, x_l, length, C, D, DP), tile(y, start, y_l, length, C, V, VP)
+    here = start + tl.arange(0, C) < length
+    if MASKED:
+        here = allowed(may, start, may_l, length, C)
+        rows, values = hide(rows, here), hide(values, here)
+    return rows, values, here
 
 
 @triton.jit
@@ -62,16 +56,15 @@ def _local(
     D: tl.constexpr, V: tl.constexpr, DF: tl.constexpr, DP: tl.constexpr, VP: tl.constexpr,
     WL: tl.constexpr, F: tl.constexpr, TERMS: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr,
     GRADIENT: tl.constexpr, MASKED: tl.constexpr, T: tl.constexpr, C: tl.constexpr, W: tl.constexpr,
-    AHEAD: tl.constexpr, COPIED: tl.constexpr, STAGES: tl.constexpr,
+    COPIED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     blocks: tl.constexpr = (F + W - 1) // W
     start, program = tl.program_id(0) % blocks * W, tl.program_id(0) // blocks  # neighbours read the same rows
     slot, head = program % slots, (program // slots).to(tl.int64)
     b, h = head // heads, head % heads
-    if not COPIED:
+    if not COPIED:  # descriptors are of all heads
         x += b * x_b + h * x_h
         y += b * y_b + h * y_h
-    at_b, at_h = b.to(tl.int32), h.to(tl.int32)
     inverse += head * length
     delta += head * length
     may += b * may_b + h * may_h
@@ -81,86 +74,21 @@ def _local(
     state, norm = tl.zeros((W, VP), tl.float32), tl.zeros((W, C), tl.float32)
     ones_left, ones_right = norm + one_first[:, None], norm + one_second[:, None]
     end = tl.minimum(segment * T + T, length)
-    if AHEAD and not COPIED:
-        rows, values, one, c = _rows(
-            x,
-            y,
-            inverse,
-            delta,
-            may,
-            at_b,
-            at_h,
-            segment * T,
-            x_l,
-            y_l,
-            may_l,
-            end,
-            D,
-            V,
-            DP,
-            VP,
-            GRADIENT,
-            MASKED,
-            C,
-            COPIED,
-        )
     for row in tl.range(segment * T, end, C, num_stages=STAGES):
-        if AHEAD and not COPIED:
-            later_rows, later_values, later_one, later_c = _rows(
-                x,
-                y,
-                inverse,
-                delta,
-                may,
-                at_b,
-                at_h,
-                row + C,
-                x_l,
-                y_l,
-                may_l,
-                end,
-                D,
-                V,
-                DP,
-                VP,
-                GRADIENT,
-                MASKED,
-                C,
-                COPIED,
-            )
+        if COPIED:
+            rows, values = copied_rows(x, b, h, row, C, DP), copied_rows(y, b, h, row, C, VP)
+            here = row + tl.arange(0, C) < length
         else:
-            rows, values, one, c = _rows(
-                x,
-                y,
-                inverse,
-                delta,
-                may,
-                at_b,
-                at_h,
-                row,
-                x_l,
-                y_l,
-                may_l,
-                end,
-                D,
-                V,
-                DP,
-                VP,
-                GRADIENT,
-                MASKED,
-                C,
-                COPIED,
-            )
-        if MASKED:
-            rows, values = hide(rows, c > 0), hide(values, c > 0)
+            rows, values, here = _rows(x, y, may, row, x_l, y_l, may_l, length, D, V, DP, VP, MASKED, C)
+        c = here.to(tl.float32)
+        if GRADIENT:
+            one, c = entries(inverse, row, length, 0.0, C), -entries(delta, row, length, 0.0, C)
         turned = tl.trans(rows.to(TYPE))
         features = plus_times(left, turned, ones_left, PRECISION) * plus_times(right, turned, ones_right, PRECISION)
         norm += features * c[None, :]
         if GRADIENT:
             features *= one[None, :]
         state = plus_times(narrow(features, TYPE, PRECISION), values.to(TYPE), state, PRECISION)
-        if AHEAD and not COPIED:
-            rows, values, one, c = later_rows, later_values, later_one, later_c
     states += (head * slots + slot) * F * V
     norms += (head * slots + slot) * F
     f, column = start + tl.arange(0, W), tl.arange(0, VP)
