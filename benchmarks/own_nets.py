@@ -152,6 +152,7 @@ def check(name: str, n: int, given: argparse.Namespace) -> dict[str, float]:
     """How far every peer's parameters are from ours after a step of SGD in float32."""
     if given.peers == {"ours fused"}:
         return {}
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False  # torch's convolutions take TF32
     case = Case(name, n, given, "sgd", CHECKED)
     engine, states = case.ours()
     engine.train_epoch(case.split, lambda share, steps: None)

@@ -149,6 +149,7 @@ def arrays(change: Callable[[Any], Any]) -> Callable[[bytes], bytes]:
     ("table", "column", "change"),
     [
         ("finals", 2, emptied("metrics")),
+        ("runs", 2, lambda content: content.replace('"runs": "', '"runs": "x')),  # of the provenance
         ("epochs", 2, emptied("metrics")),
         ("epochs", 2, emptied("seconds")),
         ("finals", 3, arrays(lambda array: np.zeros((2, 3)))),

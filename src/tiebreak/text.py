@@ -56,6 +56,17 @@ def _shown(letter: str) -> str:
     return " " if letter.isspace() else ascii(letter)[1:-1]
 
 
+def encodable(content: str) -> str:
+    r"""Text that UTF-8 can hold: halves of a surrogate pair become visible escapes.
+
+    They come with file names that are not UTF-8, and with JSON.
+
+    >>> encodable("caf\udce9")
+    'caf\\udce9'
+    """
+    return content if content.isascii() else content.encode("utf-8", "backslashreplace").decode()
+
+
 def shorten(content: str, length: int) -> str:
     """The text, cut with an ellipsis where it is longer than `length`."""
     return content if len(content) <= length else content[: max(length - 1, 1)].rstrip() + "…"

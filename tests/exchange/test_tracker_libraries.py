@@ -67,6 +67,24 @@ def test_damaged_event_files_are_one_line(tmp_path: Path) -> None:
         read_tensorboard(tmp_path)
 
 
+def test_an_earlier_value_is_not_taken_for_the_last_where_a_record_is_damaged(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(tmp_path / "a" / "seed_0") as writer:
+        for step in range(3):
+            writer.add_scalar("acc", 0.1 * step, step)
+    (path,) = (tmp_path / "a" / "seed_0").iterdir()
+    assert read_tensorboard(tmp_path)
+    content = bytearray(path.read_bytes())
+    path.write_bytes(content[:-6])
+    assert "cut off" in read_tensorboard(tmp_path).notes[-1]
+    content[-6] ^= 4
+    path.write_bytes(content)
+    with pytest.raises(TiebreakError, match=r"seed_0.*damaged: record 4 of 4"):
+        read_tensorboard(tmp_path)
+
+
 def test_optuna_storages(tmp_path: Path) -> None:
     optuna = pytest.importorskip("optuna")
     optuna.logging.set_verbosity(optuna.logging.ERROR)

@@ -37,3 +37,17 @@ def test_runs_of_the_same_name_are_several_runs(tmp_path: Path) -> None:
     table = read_wandb(path)
     assert table.metrics == ["acc"]
     assert [cells for _, cells in table.rows] == [["vit", "0.5", "0"], ["vit", "0.6", "0"]]
+
+
+def test_dicts_in_cells_as_pandas_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "project.csv"
+    line = "0,\"{'acc': 0.5, '_step': 9, 'loss': nan}\",\"{'arch': 'vit', 'seed': 3}\",sunny-1\n"
+    path.write_text(",summary,config,name\n" + line)
+    table = read_wandb(path)
+    assert (table.metrics, table.defaults) == (["summary.acc", "summary.loss"], {"seed": "config.seed"})
+    (cells,) = (dict(zip(table.columns, cells, strict=True)) for _, cells in table.rows)
+    assert (cells["config.arch"], cells["config.seed"], cells["summary.acc"]) == ("vit", 3, 0.5)
+    assert cells["summary.loss"] is None
+    path.write_text(",summary,config,name\n0,__import__('os'),{},sunny-1\n")
+    with pytest.raises(TiebreakError, match="line 2: summary: should be a dict"):
+        read_wandb(path)

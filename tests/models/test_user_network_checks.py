@@ -56,6 +56,17 @@ def test_an_error_in_training_is_left_to_training() -> None:
     assert check_network(lambda key: make(Raises, key), INPUTS)
 
 
+def test_what_a_network_reads_from_outside_is_not_blamed_on_an_attribute() -> None:
+    ticks = iter(range(100))
+
+    class Clock(Net):
+        def forward(self, x: Tensor) -> Tensor:
+            return self.out(x) * (1 + next(ticks) * self.training)  # type: ignore[no-any-return]
+
+    with pytest.raises(TiebreakError, match=r"changes from call to call.*global variable"):
+        check_network(lambda key: make(Clock, key), INPUTS)
+
+
 def test_layers_that_are_iterated_over_cannot_have_a_hidden_one() -> None:
     class Iterates(nn.Sequential):
         def __init__(self) -> None:

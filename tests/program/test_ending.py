@@ -78,3 +78,5 @@ def test_the_time_limit_is_named(tmp_path: Path) -> None:
     made = own_program.study(tmp_path, program={"timeout": "2 h"})
     assert made.program is not None
     assert "2 h" in describe(Ended(code=-15, seconds=1, timed_out=True), made.program)
+    here = made.program.model_copy(update={"in_process": True})
+    assert "exception" in describe(Ended(code=1, seconds=1), here)  # there was no process with an exit code

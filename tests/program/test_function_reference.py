@@ -29,6 +29,7 @@ def test_why_others_stay_in_this_process(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
     assert "inside" in reference(inner).why_here
     assert "inside" in reference(lambda seed: None).why_here
+    assert "lambda" in reference(eval("lambda seed: None")).why_here
     assert "plain" in reference(functools.partial(train, width=1)).why_here
     main = ModuleType("__main__")
     monkeypatch.setitem(sys.modules, "__main__", main)

@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from support import own_program
 from tiebreak.plan.planner import make_plan
-from tiebreak.program.launch import command_line
+from tiebreak.program.launch import command_line, other_python
 
 
 def test_values_are_put_in(tmp_path: Path) -> None:
@@ -26,3 +28,16 @@ def test_a_function_is_called_by_a_process(tmp_path: Path) -> None:
     line = command_line(made, made.arm("high"), own_program.one_run(made), Path("/o"))
     call = json.loads(line[-1])
     assert (call["function"], call["values"], call["seed"]) == ("mine:train", {"good": 0.9}, 0)
+
+
+def test_another_python_than_ours_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert other_python(own_program.study(tmp_path)) == ""
+    made = own_program.study(tmp_path, program={"command": ["python3", *own_program.COMMAND[1:]]})
+    for folder in ("ours", "other"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "python3").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "ours" / "python"))
+    monkeypatch.setenv("PATH", str(tmp_path / "ours"))
+    assert other_python(made) == ""
+    monkeypatch.setenv("PATH", str(tmp_path / "other"))
+    assert "{python}" in other_python(made)

@@ -83,10 +83,13 @@ def test_scores_without_the_metric_stop_the_study(tmp_path: Path) -> None:
     assert statuses(tmp_path / "out") == []
 
 
-def test_gpus_that_runs_do_not_see_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_that_runs_do_not_see_and_cores_that_are_not_there_are_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
-    _, messages = run_in(tmp_path / "out", own_program.study(tmp_path, seeds=1))
-    assert any(isinstance(each, Note) and "2 GPUs" in each.text for each in messages)
+    _, messages = run_in(tmp_path / "out", own_program.study(tmp_path, seeds=1, program={"cores": 4096}))
+    for words in ("2 GPUs", "4096"):
+        assert any(isinstance(each, Note) and words in each.text for each in messages)
     _, messages = run_in(tmp_path / "two", own_program.study(tmp_path, seeds=1, program={"gpus": 0.5}))
     assert not any(isinstance(each, Note) for each in messages)
     logs = [path.read_text() for path in (tmp_path / "two" / PROGRAM_RUNS).glob("*.log")]

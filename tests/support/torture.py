@@ -162,14 +162,19 @@ def with_kill_points(log: Path, at: str | None = None) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(paths), "KILL_LOG": str(log), **({"KILL_AT": at} if at else {})}
 
 
+CLOCKS: Any = {  # of a verdict
+    "cost": True,
+    "designs": {"__all__": {"train_seconds", "step_ms", "solo_seconds"}},
+    "comparisons": {"__all__": {"time_ratio", "time_low", "time_high"}},
+}
+
+
 def results(folder: Path) -> dict[str, Any]:
     """All that must not depend on interruptions: records, checkpoints, exhibits, and the verdict without clocks."""
     with closing(Store.open(folder)) as store:
         exhibits = store.records().exhibits
     shown = {(key, name): fingerprint(item.arrays) for key, some in exhibits.items() for name, item in some.items()}
-    verdict = Verdict.read(folder).model_dump(mode="json")
-    for arm in verdict["designs"]:
-        del arm["train_seconds"]
+    verdict = Verdict.read(folder).model_dump(mode="json", exclude=CLOCKS)
     return {**contents(folder), "exhibits": shown, "verdict": verdict}
 
 

@@ -68,10 +68,11 @@ def status(folder: FolderArgument) -> None:
     from tiebreak.report.terminal.safe_console import SafeConsole
     from tiebreak.report.terminal.status_table import print_status
     from tiebreak.results.folder import read_training_state
+    from tiebreak.results.misfit import explain_misfit
     from tiebreak.system import collector_paused
 
     plan, state = read_training_state(folder)
-    with collector_paused():
+    with collector_paused(), explain_misfit(plan.study):
         print_status(SafeConsole(), plan, state)
     for line in state.damaged:
         print_error(f"left out: {line}; `tiebreak run` with your study makes it again")
@@ -114,7 +115,10 @@ def use(
     words: Annotated[int | None, typer.Option(metavar="N", help="Texts: words at most; default 100.")] = None,
     sampling_seed: Annotated[int | None, typer.Option(metavar="N", help="Texts: seed of the sampling.")] = None,
 ) -> None:
-    """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text."""
+    """Apply a trained network: classify an image, transcribe speech, translate a sentence, continue a text.
+
+    Designs of your own are run from the copy in the folder: of a stranger's folder, read designs.py first.
+    """
     from tiebreak.cli.use import use as use_run
     from tiebreak.report.terminal import listings
     from tiebreak.report.terminal.safe_console import SafeConsole

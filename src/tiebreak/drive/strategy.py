@@ -26,12 +26,14 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice
 from tiebreak.system import cores, free_memory
 from tiebreak.tasks.interface import Split, count, select
+from tiebreak.train.evaluate import BATCH, at_once
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 
 STEPS, ROUNDS = 6, 5  # timed steps of a round at most; rounds, of which the median counts
 ENOUGH, PATIENCE = 3, 6.0  # rounds that suffice once they have taken this many seconds
+EVALUATED_SECONDS = 0.5  # of training, at most: the time of as many examples that are evaluated
 GPU_RUNS = 32  # enough to see the gain, few enough to fit
 
 
@@ -102,10 +104,23 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         compile_seconds=gain.compiling if gain and job.device != "cpu" else None,
     )
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
+    part = batch if single.task.ordered else _validated(single, EVALUATED_SECONDS / many / step if step else BATCH)
     start = time.perf_counter()
-    engine.evaluate(batch)
-    seconds = (time.perf_counter() - start) / many / count(single.task, batch)
+    engine.evaluate(part)
+    seconds = (time.perf_counter() - start) / many / count(single.task, part)
     return Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=seconds, examples=whole)
+
+
+def _validated(group: RunGroup, steps: float) -> Split:
+    """Validation examples as they are evaluated: as many at once, where that takes no longer than so many steps.
+
+    A batch of training would tell little: one forward pass over a graph answers for all of its nodes.
+    """
+    task, split = group.task, group.split("val", {})
+    most = at_once(task, split, BATCH)
+    if not task.shared:
+        most = min(most, max(1, int(steps)) * group.runs[0].batch)
+    return select(task, split, lambda values: values[:most])
 
 
 def timing_limit(step: float, steps: int) -> float:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.exchange.run_names import compile_pattern, parse_name
 from tiebreak.exchange.run_table import Cell, Row, Table
-from tiebreak.text import printable
+from tiebreak.text import encodable, printable
 from tiebreak.verdict.scores import Seed
 from tiebreak.verdict.statistics import usable
 
@@ -43,6 +43,7 @@ class ScoreTable:
 
 def pick(table: Table, columns: Columns) -> ScoreTable:
     """The scores of a table: long, a row for each run, or wide, a column for each arm."""
+    table = replace(table, columns=[encodable(name) for name in table.columns])
     wide = _wide_columns(table, columns)
     found = _pick_wide(table, columns, wide) if wide else _pick_long(table, columns)
     if not found.sets:
@@ -214,7 +215,7 @@ def _lacking(table: Table, row: Row, role: str, patterned: bool) -> str:
 
 def _text(cell: Cell) -> str:
     if isinstance(cell, str):  # first: a CSV may have millions of cells
-        return cell.strip()
+        return cell.strip() if cell.isascii() else encodable(cell.strip())
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))  # a column of whole numbers with gaps is read as floats
     return "" if cell is None else str(cell)

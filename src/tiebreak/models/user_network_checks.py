@@ -129,6 +129,7 @@ def _check_training(network: nn.Module, inputs: Inputs) -> bool:
                 f"the forward pass replaces parameter {moved!r}, so that another one is trained than is used; change it"
                 " in place under torch.no_grad(), or compute with another tensor"
             )
+        earlier = unregistered(network)
         with seeded(1):
             second = call()
         attributes = unregistered(network)
@@ -143,7 +144,7 @@ def _check_training(network: nn.Module, inputs: Inputs) -> bool:
     )
     if found := next(sparse, ""):
         raise TiebreakError(f"the gradient of {found!r} is sparse; use sparse=False, which computes the same")
-    _refuse_difference(network, first[0], second[0], {})
+    _refuse_difference(network, first[0], second[0], earlier)
     _refuse_difference(network, first[0], third[0], attributes)
     if not all(map(same, first, third)):
         raise TiebreakError(
@@ -170,9 +171,10 @@ def _check_hidden_layer(network: nn.Module, inputs: Inputs) -> None:
 def _refuse_difference(network: nn.Module, first: Tensor, second: Tensor, before: dict[str, Any]) -> None:
     if not same(first, second):
         name = changed_attribute(before, unregistered(network))
+        why = f"{name!r} is no registered buffer" if name else "it reads something else (a global variable, a clock)"
         raise TiebreakError(
             "its output changes from call to call with the same input, parameters and buffers:"
-            f" {f'{name!r} is' if name else 'something is'} no registered buffer; use register_buffer"
+            f" {why}; use register_buffer for what it remembers"
         )
 
 

@@ -23,7 +23,7 @@ from tiebreak.plan.code_module import EVERYTHING, Imported, Module
 PACKAGE = Path(__file__).parents[1]
 NOT_FOLLOWED = (  # they decide no numbers of a run, or what they decide is part of its identity anyway
     *("api", "catalog", "cli", "drive", "errors", "own_functions", "plan", "report", "results", "study", "text"),
-    *("theory", "verdict"),
+    *("exchange", "study_result", "theory", "verdict"),
     *("data.checksums", "data.families", "data.fetch", "data.load_progress", "data.sources", "data.user_paths"),
     "train.checkpoint",
 )

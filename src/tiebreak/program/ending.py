@@ -113,6 +113,8 @@ def describe(ended: Ended, program: Program) -> str:
     if ended.code < 0:
         memory = " (out of memory?)" if was_killed(ended.code) else ""
         return f"killed by signal {-ended.code}{memory}"
+    if ended.code and program.in_process:
+        return "the function raised an exception"
     return f"exit code {ended.code}" if ended.code else ""
 
 

@@ -32,8 +32,10 @@ def reference(function: Callable[..., Any]) -> Reference:
     short = getattr(plain, "__name__", name)
     if not inspect.isfunction(function):
         return Reference(name=short, why_here="it is no plain function")
-    if "<lambda>" in name or "<locals>" in name:
+    if "<locals>" in name:
         return Reference(name=short, why_here="it is defined inside another function")
+    if "<lambda>" in name:
+        return Reference(name=short, why_here="it is a lambda, which has no name to be imported by")
     module = sys.modules.get(function.__module__)
     path = getattr(module, "__file__", None)
     if module is None or path is None:

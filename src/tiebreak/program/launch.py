@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -35,6 +37,17 @@ def command_line(study: Study, arm: Arm, run: Run, out: Path) -> list[str]:
         "out": str(out),
     }
     return [*python("tiebreak.program.function_call"), json.dumps(call)]
+
+
+def other_python(study: Study) -> str:
+    """A line where a command's `python` is not the one that runs us: its packages may be others. Empty elsewhere."""
+    assert study.program is not None
+    for arm in study.arms:
+        name = next(iter(command_of(study.program, arm) or ()), "")
+        found = shutil.which(name) if re.fullmatch(r"python[0-9.]*", name) else None
+        if found and Path(found).parent != Path(sys.executable).parent:
+            return f"{name} is {found}, not {sys.executable}, which runs Tiebreak: write {{python}} if that is meant"
+    return ""
 
 
 class Launched:

@@ -24,7 +24,7 @@ from tiebreak.plan.runs import Plan, Run
 from tiebreak.program.calls import Calls
 from tiebreak.program.consent import require_consent
 from tiebreak.program.ending import Reader
-from tiebreak.program.launch import Launched, command_line
+from tiebreak.program.launch import Launched, command_line, other_python
 from tiebreak.program.local_calls import call_in_process
 from tiebreak.program.run_folder import RUN_VARIABLE, RunFolder
 from tiebreak.program.score_files import MissingMetricError, end_last_line
@@ -33,6 +33,7 @@ from tiebreak.program.supervisor import Order
 from tiebreak.results.store import Store
 from tiebreak.study.program_keys import Program, seconds
 from tiebreak.study.schema import Study
+from tiebreak.system import cores
 from tiebreak.text import number_of
 
 TICK_SECONDS = 2.0  # between two estimates of the time left, while nothing ends
@@ -107,12 +108,20 @@ class ProgramDriver:
             self._call_all(runs)
         else:
             slots = Slots.of_machine(self._program, self._workers)
-            if runs and not self._program.gpus and (there := len(visible_gpus())):
-                hidden = f"{number_of(there, 'GPU')} of this machine: runs do not see them; set `gpus` in [program]"
-                self._listen(Note(text=hidden))
+            for line in self._surprises() if runs else ():
+                self._listen(Note(text=line))
             self._start_display(runs, min(len(slots), len(runs)))
             self._run_all(runs, slots)
         return len(runs)
+
+    def _surprises(self) -> Iterator[str]:
+        """What runs find on this machine that their author may not expect."""
+        if not self._program.gpus and (gpus := len(visible_gpus())):
+            yield f"{number_of(gpus, 'GPU')} of this machine: runs do not see them; set `gpus` in [program]"
+        if self._program.cores > cores():
+            yield f"program.cores: {self._program.cores} for each run, but this machine has {cores()}"
+        if line := other_python(self._study):
+            yield line
 
     def _start_display(self, runs: Sequence[Run], at_once: int) -> None:
         pending = {

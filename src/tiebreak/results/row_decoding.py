@@ -27,7 +27,7 @@ from tiebreak.results.record import (
     StepTimes,
     Strategy,
 )
-from tiebreak.text import printable
+from tiebreak.text import encodable, printable
 
 Seconds = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 53)]
@@ -170,7 +170,7 @@ def row_content(fields: Mapping[str, Any]) -> str:
 
 def _encodable(content: Any) -> Any:
     if isinstance(content, str):
-        return content.encode("utf-8", "backslashreplace").decode()
+        return encodable(content)
     if isinstance(content, Mapping):
         return {_encodable(name): _encodable(value) for name, value in content.items()}
     return [_encodable(each) for each in content] if isinstance(content, list | tuple) else content

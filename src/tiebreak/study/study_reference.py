@@ -40,6 +40,7 @@ def full_file(name: str) -> str:
     content = {**template(), "name": name}
     lines = [
         "# A study with every key. A line that begins with `#: ` is a key with an example: remove the `#: ` to use it.",
+        "# Arms, metrics and options of designs that an example names are to be replaced by those of your study.",
         "# docs/study-file.md in the repository of Tiebreak is the reference; it lists options and hyper-parameters.",
     ]
     shown = set[str]()

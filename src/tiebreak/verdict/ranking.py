@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tiebreak.results.tally import Tally
+from tiebreak.text import number_of
 from tiebreak.verdict.model import RankedArm
 from tiebreak.verdict.sequential import Looks
 from tiebreak.verdict.sides import arm_scores
@@ -52,6 +53,13 @@ def ranking(tally: Tally, looks: Looks | None) -> tuple[RankedArm, ...]:
         )
         for name in names
     )
+
+
+def too_few_to_rank(seeds: int, arms: int) -> str:
+    """That so few seeds tell no two arms apart, whatever the scores: all pairs are tested. Empty where they can."""
+    pairs = arms * (arms - 1) // 2
+    least = least_seeds(max(1, pairs))
+    return "" if seeds >= least else f"{number_of(seeds, 'seed')} cannot tell {arms} arms apart, which takes {least}"
 
 
 def compact_letters(names: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, str]:

@@ -97,7 +97,7 @@ def answer(primary: Sequence[ComparisonResult], number: sentences.Number = sente
         text = sentences.sentence(primary[0], number=number)
         if not primary[0].seeds_needed:
             return text
-        return f"{text} {sentences.more_seeds(primary[0], statistics.least_seeds(1)).capitalize()} would decide."
+        return f"{text} It needs {sentences.more_seeds(primary[0], statistics.least_seeds(1))}."
     counts: Counter[str] = Counter(item.verdict for item in primary)
     parts = [f"{item.a} is better than {item.b}" if item.verdict == "a" else f"{item.b} is better than {item.a}"
              for item in primary if item.verdict in ("a", "b")]  # fmt: skip

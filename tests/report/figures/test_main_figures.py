@@ -106,6 +106,14 @@ def test_many_seeds_and_settings_stay_small() -> None:
     assert len(main_figures.learning_curves(curves, name="long", quantity="loss")) < LARGEST_FIGURE
 
 
+def test_the_axis_of_seeds_ends_where_the_metric_ends() -> None:
+    same = dict.fromkeys(range(3), 1.0)
+    sides = Sides(names=("a", "b"), places=(0, 1), scores=(same, same), limits=((0.0, 1.0), (0.0, 1.0)))
+    svg = main_figures.paired_seeds(sides, name="p", quantity="accuracy")
+    assert ">1.00<" in svg
+    assert ">1.02<" not in svg
+
+
 def test_an_interaction_has_every_figure() -> None:
     question = {"kind": "interaction", "name": "four", "a": "pool", "b": "strided", "c": "moved", "d": "unpadded"}
     assert all(_all(sample_report.with_question(question)).values())

@@ -245,6 +245,9 @@ def test_the_markdown_has_the_ranking_and_the_looks_that_the_page_draws() -> Non
     assert "| 9 | +0.020 | -0.010 to +0.050 | 0.45 % |" in found
     assert "| pool | a | 0.9 | – | 0.83 |" in found
     assert "| strided | ab | 0.8 | 0.17 | – |" in found
+    few = text(dataclasses.replace(whole, verdict=whole.verdict.model_copy(update={**changes, "seeds": 5})))
+    assert "5 seeds cannot tell 2 arms apart" in few
+    assert "| pool | – | 0.9 |" in few
     once = text(dataclasses.replace(whole, verdict=whole.verdict.model_copy(update={"ranking": ()})))
     assert "Looks at" not in once
     assert "share a letter" not in once

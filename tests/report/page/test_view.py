@@ -3,6 +3,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import pytest
+
 from support import sample_exhibits, sample_findings, sample_report
 from tiebreak.report import formatting
 from tiebreak.report.evidence import Evidence
@@ -105,3 +107,14 @@ def test_a_warning_of_plan_and_verdict_is_shown_once() -> None:
     verdict = evidence.verdict.model_copy(update={"warnings": ("few seeds", "other")})
     content = view.content(dataclasses.replace(evidence, plan=plan, verdict=verdict))
     assert content["warnings"] == ["few seeds", "other"]
+
+
+def test_the_reports_are_introduced_where_the_first_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = sample_report.complete()
+    assert not view.content(evidence)["arms_reports_line"]
+    monkeypatch.setattr(
+        "tiebreak.report.page.tables.arm_descriptions", lambda study, plan: [("old", "the RNN of report R4")]
+    )
+    found = view.content(evidence)
+    assert "R0 to R4" in found["arms_reports_line"]
+    assert not found["reports_line"]

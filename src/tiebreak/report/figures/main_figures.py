@@ -208,6 +208,11 @@ def paired_seeds(sides: Sides, *, name: str, quantity: str) -> str:
                       markeredgewidth=2, markersize=9)  # fmt: skip
         axes.set_xticks([0, 1], [drawing.fit(name, 140) for name in sides.names], fontsize=drawing.TEXT)
         axes.set_xlim(-0.45, 1.45)
+        low, high = axes.get_ylim()
+        room = 0.04 * (high - low)  # for a marker at the end of what the metric can be
+        axes.set_ylim(
+            max(low, min(end for end, _ in sides.limits) - room), min(high, max(end for _, end in sides.limits) + room)
+        )
         axes.yaxis.set_major_locator(MaxNLocator(nbins=6))
         axes.grid(axis="y")
         axes.set_ylabel(drawing.fit(quantity, 220))

@@ -22,6 +22,7 @@ from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges
 from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ComparisonResult
+from tiebreak.verdict.ranking import too_few_to_rank
 from tiebreak.verdict.sentences import Number
 
 SECTIONS = {  # anchor: the name in the table of contents, the heading
@@ -98,6 +99,7 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     values = {
         "version": tiebreak_version(),
         "verdict": verdict,
+        "unranked": too_few_to_rank(verdict.seeds, len(verdict.ranking)),
         "answer": comparisons.answer(verdict, number),
         "meaning": meaning(primary, countable=evidence.study.program is None),
         "study": evidence.study,
@@ -139,7 +141,12 @@ def content(evidence: Evidence, number: Number = formatting.signed) -> dict[str,
     if len(values["breakdown"]) == 1:
         headings["breakdown"] = values["breakdown"][0].title
     sources = [name for item in verdict.claims for name in item.source] + [item.source for item in verdict.reported]
-    return {**values, "contents": there, "headings": headings, "reports_line": formatting.reports_line(sources)}
+    described = any("report R" in text for _, text in values["arm_descriptions"])
+    lines = {
+        "arms_reports_line": formatting.reports_line(formatting.REPORTS) if described else "",
+        "reports_line": "" if described else formatting.reports_line(sources),  # where a report is named first
+    }
+    return {**values, "contents": there, "headings": headings, **lines}
 
 
 def figures(evidence: Evidence) -> dict[str, Any]:

@@ -95,7 +95,7 @@ def _comparison(item: ComparisonResult) -> Iterator[Text]:
         p, adjusted = formatting.p_value(item.p), formatting.p_value(item.p_adjusted)
         yield Text(f"  p {p} ({TESTS[item.test]}), adjusted {adjusted}{also}; {chance}")
     if item.seeds_needed:
-        yield Text(f"  {sentences.more_seeds(item, least_seeds(1))} would decide")
+        yield Text(f"  needs {sentences.more_seeds(item, least_seeds(1))}")
 
 
 def _signed(value: float) -> str:
