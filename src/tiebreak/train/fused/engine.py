@@ -247,7 +247,7 @@ class Fused:
         """Whether training is compiled; decided by the whole run, so that a resumed one decides the same.
 
         Not a run alone with batch normalisation: torch's own kernel is faster than what the compiler makes (a residual
-        network on an H200: 1.76 ms against 1.56), and with that kernel torch 2.11 cannot compile.
+        network on an H200: 1.51 ms against 1.76), and with that kernel torch 2.11 cannot compile.
         """
         if self._alone and batchnorms(self._network):
             self._compiled = False
