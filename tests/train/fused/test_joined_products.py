@@ -73,3 +73,22 @@ def test_sums_of_two_products_and_of_other_things_stay() -> None:
     a, b = (torch.randn(RUNS, WIDTH, WIDTH, generator=generator) for _ in range(2))
     traced = trace(mapped, {"a": a}, {}, {"b": b})
     assert join_products(traced.graph.graph) == 0
+
+
+def test_widened_terms_of_mixed_precision_become_one_rounded_product() -> None:
+    def function(state: Any, shared: Any, row: Any) -> Any:
+        terms = [(state["a"][t].mT @ row["b"][t]).float() for t in range(4)]
+        return sum(terms[1:], start=terms[0])
+
+    def mapped(*given: Any) -> Any:
+        return vmap(function, in_dims=(0, None, 0))(*given)
+
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(RUNS, 4, ROWS, WIDTH, generator=generator).bfloat16() for _ in range(2))
+    traced = trace(mapped, {"a": a}, {}, {"b": b})
+    assert join_products(traced.graph.graph) == 1
+    traced.graph.recompile()
+    assert products(traced) == 1
+    found, exact = traced(leaves_of({"a": a}, {}, {"b": b})), (a.double().mT @ b.double()).sum(dim=1)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-6)

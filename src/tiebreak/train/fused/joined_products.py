@@ -4,7 +4,8 @@
 
 The gradient of a weight that is used at every time step is such a sum: of a recurrent network that is written as a loop
 over time, T small products and T - 1 additions of the weight's size. One product over all steps reads and writes the
-weight once; what it costs instead, the joined factors, are copies of T steps' states.
+weight once; what it costs instead, the joined factors, are copies of T steps' states. In mixed precision each term is
+rounded to bfloat16 and widened for the sum; the one product is rounded once.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ def join_products(nodes: Graph) -> int:
             left = _beside(nodes, [term.args[0] for term in terms], axis=2)
             right = _beside(nodes, [term.args[1] for term in terms], axis=1)
             product = nodes.call_function(aten.bmm.default, (left, right))
-        product.meta["val"] = terms[0].meta["val"].new_empty(terms[0].meta["val"].shape)
-        node.replace_all_uses_with(product)
+            product.meta["val"], total = _like(terms[0]), product
+            if node.meta["val"].dtype != product.meta["val"].dtype:
+                total = nodes.call_function(aten._to_copy.default, (product,), {"dtype": node.meta["val"].dtype})
+                total.meta["val"] = _like(node)
+        node.replace_all_uses_with(total)
         joined += 1
         nodes.eliminate_dead_code()
     return joined
@@ -45,7 +49,8 @@ def _terms(node: Any, depth: int = 0) -> list[Node] | None:
         return None
     if node.target is aten.bmm.default:
         return [node]
-    if node.target in SHAPES and _unchanged(node):
+    widened = node.target is aten._to_copy.default and _same_device(node)
+    if widened or (node.target in SHAPES and _unchanged(node)):
         return _terms(node.args[0], depth + 1)
     if node.target is not aten.add.Tensor or node.kwargs:
         return None
@@ -62,6 +67,11 @@ def _factors(product: Node) -> tuple[Any, ...]:
     """What the products of a sum must have in common: rows, columns and type."""
     value = product.meta["val"]
     return (*value.shape, value.dtype)
+
+
+def _like(node: Node) -> torch.Tensor:
+    value: torch.Tensor = node.meta["val"]
+    return value.new_empty(value.shape)
 
 
 def _beside(nodes: Graph, factors: list[Any], axis: int) -> Node:
@@ -96,3 +106,9 @@ def _unchanged(node: Node) -> bool:
 def _shape(node: Any) -> Any:
     value = node.meta.get("val") if isinstance(node, Node) else None
     return None if value is None else value.shape
+
+
+def _same_device(copy: Node) -> bool:
+    """Whether a copy changes the type only."""
+    source: Any = copy.args[0]
+    return copy.meta["val"].device == source.meta["val"].device and "memory_format" not in copy.kwargs
