@@ -5,9 +5,9 @@ softmax, has rules, but holds several matrices [runs, B, H, Lq, Lk]: slow and la
 runs fold into the batch and the kernels of `attention_kernels` compute result and gradient. `attention.attend` and
 `mapped_forms` take this form from a length on (`LONG`), where it was faster.
 
-Two cores, float32, forward and gradient of 4 runs, formula over this form, with 2 heads of 100 / 4 of 16 features: 0.7
-to 0.9 at L = 25, 1.0 at 98 and 256, 1.3 / 2.3 at 512, 1.3 / 2.5 at 784, 1.5 / 3.4 at 1,377; causal 1.6 / 3.2 at 512 and
-2.6 / 5.8 at 1,377.
+Two cores, float32, forward and gradient of 4 runs, time over that of the formula, with 2 heads of 100 / 4 of 16
+features: 1.0 to 1.8 at L = 25, 1.0 / 0.8 at 98 and 256, 0.8 / 0.45 at 512, 0.66 / 0.3 at 1,377; causal 0.6 / 0.35 at 512
+and 0.4 / 0.2 at 1,377; with masks up to 1.0 / 0.6 and 0.7 / 0.45. In bfloat16 the CPU's kernel gains nothing (0.5 to 1.9).
 
 A mask of keys that the kernel does not take as a bias becomes one more feature: zero for a key that is allowed, a large
 negative number for one that is not, times a large number for each query. A query without an allowed key has zero there,
@@ -26,9 +26,15 @@ from torch._C._functorch import TransformType
 
 from tiebreak.layers.attention_kernels import How, Name, backward, forward
 
-# Queries times keys from which this form is taken; None: never. Of CUDA: by types of two bytes, float32, and float32
+# Queries times keys from which this form is taken; None: never. By device and type: of two bytes, float32, and float32
 # where products may be TF32 (the formula's then are, and those of the kernel are three each).
-LONG: dict[str, int | None] = {"cpu": 512**2, "cuda half": 512**2, "cuda float32": 1024**2, "cuda tf32": 1024**2}
+LONG: dict[str, int | None] = {
+    "cpu": 512**2,
+    "cpu half": None,
+    "cuda": 1024**2,
+    "cuda tf32": 1024**2,
+    "cuda half": 512**2,
+}
 HALF_KERNEL: Name = "flash"  # of CUDA without a bias; "cudnn" and "efficient" can be set for a benchmark
 WIDEST = 256  # features of a head that the kernels take
 BIAS = 3  # place of the bias among the arguments of the functions below
@@ -104,11 +110,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, 
 
 def _kind(q: Tensor, dtype: torch.dtype) -> str:
     """A key of `LONG`."""
-    if not q.is_cuda:
-        return q.device.type
+    device = q.device.type
     if dtype != torch.float32:
-        return "cuda half"
-    return "cuda tf32" if torch.backends.cuda.matmul.allow_tf32 else "cuda float32"
+        return f"{device} half"
+    return "cuda tf32" if device == "cuda" and torch.backends.cuda.matmul.allow_tf32 else device
 
 
 @lru_cache(maxsize=16)
