@@ -6,8 +6,9 @@ runs fold into the batch and the kernels of `attention_kernels` compute result a
 `mapped_forms` take this form from a length on (`LONG`), where it was faster.
 
 Two cores, float32, forward and gradient of 4 runs, time over that of the formula, with 2 heads of 100 / 4 of 16
-features: 1.0 to 1.8 at L = 25, 1.0 / 0.8 at 98 and 256, 0.8 / 0.45 at 512, 0.66 / 0.3 at 1,377; causal 0.6 / 0.35 at 512
-and 0.4 / 0.2 at 1,377; with masks up to 1.0 / 0.6 and 0.7 / 0.45. In bfloat16 the CPU's kernel gains nothing (0.5 to 1.9).
+features: 1.0 to 1.8 at L = 25, 1.0 / 0.8 at 98 and 256, 0.8 / 0.45 at 512, 0.66 / 0.3 at 1,377; causal 0.6 / 0.35 at
+512 and 0.4 / 0.2 at 1,377; with masks up to 1.0 / 0.6 and 0.7 / 0.45. In bfloat16 the CPU's kernel gains nothing (0.5
+to 1.9). The machine was busy: take these as rough.
 
 A mask of keys that the kernel does not take as a bias becomes one more feature: zero for a key that is allowed, a large
 negative number for one that is not, times a large number for each query. A query without an allowed key has zero there,
