@@ -54,7 +54,7 @@ class Workers:
         self.at_most: list[int | None] = []
         self.slots = 1
 
-    def __call__(self, workers: int) -> Self:
+    def __call__(self, workers: int, device: str) -> Self:
         self.slots = workers
         return self
 
