@@ -206,6 +206,7 @@ def test_what_the_kernels_do_not_take_is_the_formula(kernels: list[int]) -> None
     assert attend_if_long(q.double(), q.double(), q.double()) is None
     assert attend_if_long(q, q[:, :, :5], q[:, :, :5], causal=True) is None
     assert attend_if_long(q, q[:1], q[:1]) is None
+    assert attend_if_long(q, q, q, scale=-1.0) is None
     assert attend_if_long(q, q.bfloat16(), q.bfloat16()) is None
     with mapped_forms():
         for how in ({"dropout_p": 0.1}, {"enable_gqa": True}):

@@ -37,20 +37,16 @@ LONG: dict[str, int | None] = {
     "cuda half": 512**2,
 }
 HALF_KERNEL: Name = "flash"  # of CUDA without a bias; "cudnn" and "efficient" can be set for a benchmark
-WIDEST = 256  # features of a head that the kernels take
+WIDEST, WIDEST_CUDNN = 192, 128  # features of a head that all kernels take, and cuDNN's
 BIAS = 3  # place of the bias among the arguments of the functions below
-FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}  # its square is out of reach of any score
+# The square forbids: times a scale of 1e-6 and more it is far below any score (in float16, any under 1e9 times it).
+FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}
+LEAST_SCALE = 1e-6
 TYPES = {"cpu": (torch.float32, torch.bfloat16), "cuda": (torch.float32, torch.bfloat16, torch.float16)}
 
 
 def attend_if_long(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    *,
-    mask: Tensor | None = None,
-    causal: bool = False,
-    scale: float | None = None,
+    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
 ) -> Tensor | None:
     """What `attention.attend` computes where this form takes it, else None.
 
@@ -66,16 +62,16 @@ def attend_if_long(
     if least is None or q.ndim < 3 or q.shape[-2] * k.shape[-2] < least:
         return None
     if not rounded:
-        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal=causal, scale=scale) else None
     q, k, v = (each if each.dtype == torch.float64 else each.to(dtype) for each in (q, k, v))  # as autocast does
     with torch.autocast(device, enabled=False):
-        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal=causal, scale=scale) else None
 
 
-def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False) -> bool:
+def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float | None) -> bool:
     """Whether the kernels compute attention of these. Only shapes and types are looked at."""
     queries, keys = q.shape[-2], k.shape[-2]
-    if causal and queries != keys:
+    if (causal and queries != keys) or (scale is not None and not scale >= LEAST_SCALE):
         return False
     if not (q.dtype == k.dtype == v.dtype and q.dtype in TYPES[q.device.type] and q.device == k.device == v.device):
         return False
@@ -90,7 +86,7 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, 
     lead, width = q.shape[:-2], v.shape[-1]
     heads = lead[-1]
     rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
-    kernel = _kernel(q)
+    kernel = _kernel(q, v)
     none, columns, bias = None, None, None
     if mask is not None:
         mask = _four_axes(mask, lead, k.shape[-2])
@@ -122,10 +118,13 @@ def _capable(device: torch.device) -> bool:
     return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _kernel(q: Tensor) -> Name:
+def _kernel(q: Tensor, v: Tensor) -> Name:
     if not q.is_cuda:
         return "cpu"
-    return "efficient" if q.dtype == torch.float32 else HALF_KERNEL
+    if q.dtype == torch.float32:
+        return "efficient"
+    wide = max(q.shape[-1], v.shape[-1]) >= WIDEST_CUDNN
+    return "flash" if HALF_KERNEL == "cudnn" and wide else HALF_KERNEL
 
 
 def _once_differentiated() -> bool:
