@@ -27,17 +27,19 @@ from torch._C._functorch import TransformType
 
 from tiebreak.layers.attention_kernels import How, Name, backward, forward
 
-# Queries times keys from which this form is taken; None: never. By device and type: of two bytes, float32, and float32
-# where products may be TF32 (the formula's then are, and those of the kernel are three each).
+# Queries times keys from which this form is taken; None: never. By device and type, and for "pairs" with a mask that
+# differs from query to query or has numbers, which on a GPU only the efficient kernel takes.
 LONG: dict[str, int | None] = {
     "cpu": 512**2,
     "cpu half": None,
-    "cuda": 1024**2,
-    "cuda tf32": 1024**2,
-    "cuda half": 512**2,
+    "cuda": 4096**2,
+    "cuda causal": 1024**2,
+    "cuda half": 256**2,
+    "cuda half pairs": 1024**2,
 }
-HALF_KERNEL: Name = "flash"  # of CUDA without a bias; "cudnn" and "efficient" can be set for a benchmark
-WIDEST, WIDEST_CUDNN = 192, 128  # features of a head that all kernels take, and cuDNN's
+HALF_KERNEL: Name | None = None  # of CUDA without a bias, to measure; None: cuDNN's where it serves, else flash
+CUDNN, CUDNN_WIDEST = 90100, 128  # the version and the features of a head from which, up to which, cuDNN's is taken
+WIDEST = 192  # features of a head under which all kernels serve, on all GPUs
 BIAS = 3  # place of the bias among the arguments of the functions below
 # The square forbids: times a scale of 1e-6 and more it is far below any score (in float16, any under 1e9 times it).
 FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}
@@ -58,7 +60,8 @@ def attend_if_long(
         return None
     rounded = torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if rounded else q.dtype
-    least = LONG.get(_kind(q, dtype))
+    pairs = mask is not None and (mask.shape[-2] > 1 or mask.dtype != torch.bool)
+    least = LONG.get(_kind(q, dtype, causal=causal, pairs=pairs))
     if least is None or q.ndim < 3 or q.shape[-2] * k.shape[-2] < least:
         return None
     if not rounded:
@@ -105,12 +108,14 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, 
     return out.reshape(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
 
 
-def _kind(q: Tensor, dtype: torch.dtype) -> str:
+def _kind(q: Tensor, dtype: torch.dtype, *, causal: bool, pairs: bool) -> str:
     """A key of `LONG`."""
-    device = q.device.type
-    if dtype != torch.float32:
-        return f"{device} half"
-    return "cuda tf32" if device == "cuda" and torch.backends.cuda.matmul.allow_tf32 else device
+    half = dtype != torch.float32
+    if not q.is_cuda:
+        return f"{q.device.type} half" if half else q.device.type
+    if half:
+        return "cuda half pairs" if pairs else "cuda half"
+    return "cuda causal" if causal else "cuda"
 
 
 @lru_cache(maxsize=16)
@@ -123,8 +128,15 @@ def _kernel(q: Tensor, v: Tensor) -> Name:
         return "cpu"
     if q.dtype == torch.float32:
         return "efficient"
-    wide = max(q.shape[-1], v.shape[-1]) >= WIDEST_CUDNN
-    return "flash" if HALF_KERNEL == "cudnn" and wide else HALF_KERNEL
+    narrow = max(q.shape[-1], v.shape[-1]) < CUDNN_WIDEST
+    return HALF_KERNEL or ("cudnn" if narrow and _has_cudnn(q.device) else "flash")
+
+
+@lru_cache(maxsize=16)
+def _has_cudnn(device: torch.device) -> bool:
+    """Whether cuDNN has attention for this GPU (measured on Hopper) in a version that is known to be right."""
+    version = torch.backends.cudnn.version() or 0
+    return version >= CUDNN and torch.cuda.get_device_capability(device)[0] >= 9
 
 
 def _once_differentiated() -> bool:
