@@ -3,10 +3,10 @@
 Under vmap torch's attention kernels have no rule for their gradient and go run by run; the formula, products and a
 softmax, has rules, but holds several matrices [runs, B, H, Lq, Lk]: slow and large when sequences are long. Here the
 runs fold into the batch and the kernels of `attention_kernels` compute result and gradient. `attention.attend` and
-`mapped_forms` take this form from a length on (`LONG`), where it was faster.
+`mapped_forms` take this form from a length on (`LONG`), where it was faster or the memory is needed.
 
-H200, torch 2.11, forward and gradient of 9 runs of 65,536 elements each, captured, time over that of the formula, with 2
-heads of 100 / 4 of 16 features. bfloat16, cuDNN's kernel: 1.3 / 0.5 at L = 128, 0.9 / 0.4 at 256, 0.65 / 0.3 at 512,
+H200, torch 2.11, forward and gradient of 9 runs of 65,536 elements each, captured, time over that of the formula, with
+2 heads of 100 / 4 of 16 features. bfloat16, cuDNN's kernel: 1.3 / 0.5 at L = 128, 0.9 / 0.4 at 256, 0.65 / 0.3 at 512,
 0.3 / 0.15 at 1,377, with a mask of keys 0.27; memory there 2.3 / 0.5 GiB in place of 13 / 24. Flash takes 1.2 to 1.8
 times as long as cuDNN's, the efficient kernel 2 to 3.6 times. float32, efficient kernel: 1.2 to 1.5 at 128 to 1,377,
 where TF32 is allowed 1.4 to 2.9: it is taken for its memory (4.6 GiB in place of 26 at 1,377). All were right, in 941
