@@ -40,7 +40,7 @@ LONG: dict[str, int | None] = {
     "cpu": 512**2,
     "cpu half": None,
     "cuda": 4096**2,
-    "cuda causal": 1024**2,
+    "cuda causal": 2048**2,
     "cuda half": 256**2,
     "cuda half pairs": 1024**2,
 }
