@@ -33,8 +33,8 @@ from tiebreak.layers.dropout import dropouts
 from tiebreak.models.design import Design
 from tiebreak.plan.runs import Run
 from tiebreak.train.fused import engine
-from tiebreak.train.fused.engine import Stack
 from tiebreak.train.fused.program import make_program
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.fused.trace import make_outcomes
 
 SINGLE_STEPS = 12

@@ -16,7 +16,7 @@ from tiebreak.layers.dropout import drop, dropouts, keyed, restart_calls, step_k
 from tiebreak.models.design import Design
 from tiebreak.streams import stream
 from tiebreak.tasks.interface import Hypers, Split
-from tiebreak.train.fused.engine import Stack
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.fused.step_inputs import epoch_inputs, join
 from tiebreak.train.fused.trace import gather
 from tiebreak.train.loop import Loop

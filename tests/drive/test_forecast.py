@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -40,7 +41,7 @@ def timing(**more: float) -> Timing:
     choice = Choice(
         cohort="c", device="cpu", strategy="fused", threads=1, runs=8, loop_ms=8.0, fused_ms=2.0, fits=9, reason=""
     )
-    seconds = {"prepare_seconds": 0.0, "evaluate_seconds": 0.0, **more}
+    seconds: dict[str, Any] = {"prepare_seconds": 0.0, "evaluate_seconds": 0.0, **more}
     return Timing(choice=choice, examples=100, **seconds)
 
 

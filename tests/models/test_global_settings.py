@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tiebreak.errors import TiebreakError
-from tiebreak.models.global_settings import SETTINGS, unchanged_settings
+from tiebreak.models.global_settings import SETTINGS, one_thread, unchanged_settings
 
 
 def test_a_changed_setting_is_refused_by_name_and_undone() -> None:
@@ -30,3 +30,10 @@ def test_every_setting_can_be_set_to_what_it_is(name: str) -> None:
     before = read()
     write(before)
     assert read() == before
+
+
+def test_one_thread_is_for_a_while() -> None:
+    before = torch.get_num_threads()
+    with one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before

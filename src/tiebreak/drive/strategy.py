@@ -16,6 +16,7 @@ from tiebreak.cost.formulas import run_bytes
 from tiebreak.cost.measure import activation_bytes, parameters
 from tiebreak.drive.compile_gain import estimate
 from tiebreak.drive.jobs import CPU_COHORT
+from tiebreak.drive.kept_engine import keep
 from tiebreak.drive.lone_run import choose, time_captured
 from tiebreak.drive.memory_fit import MEMORY_SHARE, Probe, runs_that_fit
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
@@ -27,6 +28,7 @@ from tiebreak.results.record import Choice
 from tiebreak.system import cores, free_memory
 from tiebreak.tasks.interface import Split, count, select
 from tiebreak.train.evaluate import BATCH, at_once
+from tiebreak.train.fused.engine import STEPS as REPLAYED
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
@@ -45,11 +47,15 @@ class Timing:
     prepare_seconds: float  # of a job that is trained as chosen: building networks, tracing
     evaluate_seconds: float  # of one example and run
     examples: int  # of the training split
+    fused: tuple[Fused, Split] | None = None  # all runs of the job, ready to be trained on these examples
 
 
 def measure(job: Job) -> Iterator[Message]:
     """The choice for the job's runs. For a design that cannot be fused it holds the reason."""
-    yield StrategyMeasured(choice=time_strategies(job, evaluated=False).choice)
+    timing = time_strategies(job, evaluated=False)
+    if timing.fused is not None and timing.choice.strategy == "fused" and timing.choice.compiled is False:
+        keep(job, *timing.fused)
+    yield StrategyMeasured(choice=timing.choice)
 
 
 def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -> Timing:
@@ -67,9 +73,12 @@ def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -
     whole = count(single.task, train)
     long = runs[0].epochs * -(-whole // runs[0].batch)  # steps of a run
     limit = timing_limit(step, sum(run.epochs for run in runs) * -(-whole // runs[0].batch))
-    steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
+    steps = (
+        affordable_steps(step, len(few), limit) if job.device == "cpu" else min(REPLAYED, -(-whole // runs[0].batch))
+    )
     cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
-    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut, steps)
+    split = cut if job.device == "cpu" else train  # a graph for all examples can be trained with afterwards
+    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, split, steps)
     # A run alone is prepared for timing only: not where that, taking as long as the fused ones, would pass the limit.
     late = fused is not None and time.perf_counter() - start + fused[0].setup_seconds() > limit
     captured = None if late or job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
@@ -84,7 +93,7 @@ def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -
             break
         loop_times.append(_time(loop, cut, steps))
         if fused is not None:
-            fused_times.append(_time(fused[0], cut, steps))
+            fused_times.append(_time(fused[0], split, steps))
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
     strategy = choose(loop_ms, captured, fused_ms, long)
@@ -104,7 +113,13 @@ def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -
         compile_saves=gain.saved if gain and job.device != "cpu" else None,
         compile_seconds=gain.compiling if gain and job.device != "cpu" else None,
     )
-    timing = Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=0.0, examples=whole)
+    timing = Timing(
+        choice=choice,
+        prepare_seconds=prepared.get(strategy, 0.0),
+        evaluate_seconds=0.0,
+        examples=whole,
+        fused=(fused[0], train) if fused and fused[1] == len(runs) and job.device != "cpu" else None,
+    )
     if not evaluated:
         return timing
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
@@ -147,7 +162,10 @@ def affordable_steps(step: float, runs: int, limit: float) -> int:
 def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
     """Seconds of a training step, of so many on the split."""
     start = time.perf_counter()
-    engine.train_epoch(split, lambda share, done: None)
+    if isinstance(engine, Fused) and engine.replays:
+        engine.train_steps(split, steps)
+    else:
+        engine.train_epoch(split, lambda share, done: None)
     return (time.perf_counter() - start) / steps
 
 
@@ -199,8 +217,8 @@ def _probe(
 
 def _evaluated(group: RunGroup, split: Split) -> Split:
     """What to evaluate: a batch; on a GPU as much as is evaluated at once, since that is part of the peak."""
-    size = group.runs[0].batch
-    return select(group.task, split, lambda values: values[:size]) if group.device.type == "cpu" else split
+    size = group.runs[0].batch * (1 if group.device.type == "cpu" else REPLAYED)
+    return select(group.task, split, lambda values: values[:size])
 
 
 def _allocated(device: str) -> int:

@@ -17,6 +17,7 @@ import torch
 
 from tiebreak.drive.assignment import NOT_NEEDED
 from tiebreak.drive.failures import failed
+from tiebreak.drive.kept_engine import free_unless_of, take
 from tiebreak.drive.make_exhibits import make_exhibits
 from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnded, decode_job, encode
 from tiebreak.drive.step_turns import time_in_turns
@@ -57,6 +58,7 @@ def do_job(job: Job, out: TextIO) -> None:
 def perform(job: Job, send: Send) -> None:
     """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
+        free_unless_of(job)
         for message in train(job, send) if job.work == "train" else _probe(job):
             send(message)
     except DriverGoneError:
@@ -154,7 +156,8 @@ def _train_group(
     if len(set(left)) > 1:  # after a damaged checkpoint, or with arms of different length
         waiting += [[run for run, own in zip(runs, left, strict=True) if own == each] for each in sorted(set(left))]
         return
-    yield from Trainer(job, group, make_engine(group, job.strategy, job.compiled), send).train(left[0])
+    engine, group = take(job, group) or (make_engine(group, job.strategy, job.compiled), group)
+    yield from Trainer(job, group, engine, send).train(left[0])
 
 
 def make_engine(group: RunGroup, strategy: Strategy, compiled: bool | None = None) -> Engine:

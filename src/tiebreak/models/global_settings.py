@@ -48,3 +48,14 @@ def unchanged_settings() -> Iterator[None]:
             f"changes a global setting (torch.{changed[0]}), and so the numbers of all designs; leave that out (for"
             " TF32: --precision tf32; for a type of numbers: dtype= where a tensor is made)"
         )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """As many threads as a worker has. More of them make a forward pass of two examples slower, not faster."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -179,11 +179,12 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import fusion_limits
+    from tiebreak.models.global_settings import one_thread
     from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
     own = arm.design not in registry.DESIGNS
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
-    with explain_design_errors(arm.design, study.designs_from if own else None):
+    with explain_design_errors(arm.design, study.designs_from if own else None), one_thread():
         network = design.network(shape, build, 0)
         if own and ignores_parameters(network, shape):
             raise TiebreakError(

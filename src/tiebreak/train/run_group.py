@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,12 @@ class RunGroup:
     states: list[State]
     device: torch.device
     precision: RunPrecision | None  # None: float32
+    loaded: Mapping[str, Split] = field(default_factory=dict)  # splits that are on the device already
 
     def split(self, name: str, evaluation: Mapping[str, Scalar]) -> Split:
         """One split of the data on the device. The runs of a cohort have the same task options."""
+        if name in self.loaded and not evaluation:
+            return self.loaded[name]
         with _stops_the_study():
             tensors = self.task.split(self.data, name, self.runs[0].options, evaluation)
         return {key: in_dtype(values, self.precision).to(self.device) for key, values in tensors.items()}

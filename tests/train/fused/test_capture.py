@@ -12,8 +12,9 @@ from support.small_study import network_of, one_run, split_of, write_data
 from tiebreak import catalog
 from tiebreak.layers.stacked_conv import StackedConv2d, stack_convolutions
 from tiebreak.plan.runs import Run
-from tiebreak.train.fused.engine import Fused, Stack
+from tiebreak.train.fused.engine import Fused
 from tiebreak.train.fused.program import Traced
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.fused.step_inputs import epoch_inputs, mapped
 from tiebreak.train.fused.trace import leaves_of, make_outcomes, make_step, trace
 from tiebreak.train.loop import Loop

@@ -20,8 +20,9 @@ from tiebreak.layers.stacked_conv import StackedConv2d
 from tiebreak.plan.runs import Run
 from tiebreak.train import checkpoint
 from tiebreak.train.fused import engine
-from tiebreak.train.fused.engine import Fused, Stack
+from tiebreak.train.fused.engine import Fused
 from tiebreak.train.fused.program import make_program
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from support.small_study import network_of, one_run, one_thread, split_of, write_data
 from tiebreak import catalog
 from tiebreak.plan.runs import Run
-from tiebreak.train.fused.engine import Stack
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.fused.step_inputs import epoch_inputs, mapped
 from tiebreak.train.fused.trace import gather, leaves_of, make_outcomes, make_step, trace
 from tiebreak.train.step import initial_state

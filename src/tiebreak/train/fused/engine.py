@@ -34,6 +34,7 @@ from tiebreak.tasks.interface import Split, Task, count, select
 from tiebreak.train.evaluate import PLAIN, Evaluation, at_once, evaluate
 from tiebreak.train.foreach_update import Traced, traced_update
 from tiebreak.train.fused.program import Program, make_program
+from tiebreak.train.fused.stack import Stack
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
 from tiebreak.train.fused.trace import Function, OverRuns, make_outcomes, make_step
 from tiebreak.train.fused.trace import alone as without_run_axis
@@ -95,7 +96,32 @@ class Fused:
         self._next: tuple[tuple[int, int], StepInputs] | None = (
             None  # the next epoch's inputs, if computed already, for this many examples and steps done
         )
+        self._timed: StepInputs | None = None  # of `train_steps`
         self._setup = 0.0
+
+    def restart(self, states: Sequence[State]) -> None:
+        """Go on with other states of the same runs; what was traced and captured stays."""
+        self._states = [*states, *[_copied(states[-1])] * (len(self._runs) - len(states))]
+        self._stack.load(self._states)
+        self._next = self._timed = None
+        self._setup = 0.0
+
+    @property
+    def replays(self) -> bool:
+        """Whether a training step of all runs is replayed on a GPU."""
+        return self._device.type == "cuda" and not self._alone
+
+    def train_steps(self, split: Split, steps: int) -> None:
+        """Train on the first batches of the next epoch, for timing: no count changes, and every call takes the same."""
+        if self._timed is None:
+            inputs = self._epoch_inputs(count(self._task, split))
+            self._timed = mapped(inputs, lambda values: values[:steps].to(self._device))
+        self._network.train()
+        program, done = self._training_program(split, self._timed, STEPS), 0
+        start_pass(self._runs[0].optimiser.kind, self._network, self._stack.buffers, self._stack.slots)
+        while done < steps:
+            done += program.advance(self._timed, done, steps - done)
+        self._wait()
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns their mean training losses, taken before each update."""
@@ -314,30 +340,6 @@ class Fused:
     def _wait(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
-
-
-class Stack:
-    """The tensors of n states as one tensor [n, ...] each; the states' own become views of these."""
-
-    def __init__(self, states: Sequence[State]) -> None:
-        self.params = _joined([state.params for state in states])
-        self.buffers = _joined([state.buffers for state in states])
-        self.slots = {name: _joined([state.slots[name] for state in states]) for name in self.params}
-        self.averages: dict[str, Tensor] = {}
-        if any(state.averages for state in states):  # of a run without, the parameters: its decay is 0
-            self.averages = _joined([state.averages or dict(state.params) for state in states])
-
-
-def _joined(each: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Stack tensors by name. A run without a tensor that others have (a momentum of 0) gets zeros."""
-    names = {name: values for tensors in reversed(each) for name, values in tensors.items()}
-    stacks = {}
-    for name, like in names.items():
-        stack = stacks[name] = torch.stack([tensors.get(name, torch.zeros_like(like)) for tensors in each])
-        for row, tensors in enumerate(each):
-            if name in tensors:
-                tensors[name] = stack[row]
-    return stacks
 
 
 def _share(network: nn.Module, state: State) -> None:
