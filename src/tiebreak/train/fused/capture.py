@@ -34,17 +34,18 @@ class Captured:
         *,
         steps: int,
         compiled: bool,
+        merge: bool = False,
     ) -> None:
         self._steps = steps
         self._state, self._fixed = leaves_of(state), leaves_of(state, shared)
-        traced = trace(function, state, shared, row)
+        traced = trace(function, state, shared, row, merge=merge)
         self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph, compiled=compiled)
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph
         self._pool: Any = torch.cuda.graph_pool_handle()  # shared: its graphs never run at the same time
-        self._graphs = {count: self._capture(count) for count in (steps, 1)}
+        self._graphs = {count: self._capture(count) for count in {steps, 1}}
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run the steps of one replay."""

@@ -272,7 +272,7 @@ class Fused:
             shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
             if self._device.type == "cuda":
                 compile_kernels(self._network, partial(function, self._carried, shared, batch))
-            self._evaluating[shapes] = make_program(function, self._carried, shared, batch)
+            self._evaluating[shapes] = make_program(function, self._carried, shared, batch, merge=True)
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
 
