@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
+from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import Machine, check_precision, reached
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
-from tiebreak.drive.runner import Listener, open_driver
+from tiebreak.drive.runner import Listener, open_driver, open_workers
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
@@ -100,6 +102,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
     with (
+        nullcontext() if study.task == PROGRAM else open_workers(machine) as workers,  # they start meanwhile
         reached(machine),
         locked(folder, lambda text: listen(Note(text=text))),
         progress_file(folder, listen) as tell,
@@ -127,7 +130,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             tell(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
             tell(Note(text=f"{folder}: {again}"))
-        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls)
+        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers)
         if study.until_decided is not None:
             replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
             study, plan = train_until_decided(study, plan, folder, tell, replan, partial(train, exhibits=False))
@@ -136,13 +139,21 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
 
 
 def _train(
-    study: Study, plan: Plan, *, folder: Path, machine: Machine, listen: Listener, calls: Calls | None, exhibits: bool
+    study: Study,
+    plan: Plan,
+    *,
+    folder: Path,
+    machine: Machine,
+    listen: Listener,
+    calls: Calls | None,
+    workers: Pool | None,
+    exhibits: bool,
 ) -> None:
     if study.task == PROGRAM:
         with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
             programs.train()
         return
-    with open_driver(plan, folder, machine, listen) as driver:
+    with open_driver(plan, folder, machine, listen, workers) as driver:
         driver.train()
         if exhibits:
             driver.make_exhibits(study)

@@ -21,6 +21,11 @@ TEST = "test"  # the twin is written out in the test
 # fast path: twin, test file, test
 TWINS: dict[str, tuple[str, str, str]] = {
     "layers.attention.attend": ("layers.attention.attend_naive", "layers", "both_forms_are_the_formula"),
+    "layers.long_attention.attend_if_long": (
+        "layers.attention.attend_naive",
+        "layers",
+        "it_is_the_formula_with_its_gradients",
+    ),
     "layers.heads.MultiHead": ("layers.heads.multi_head_naive", "layers", "it_is_the_formula_head_by_head"),
     "layers.heads.MultiHead.step": ("layers.heads.MultiHead.forward", "layers", "step_by_step_is_all_at_once"),
     "layers.bilinear.Bilinear.forward": ("layers.bilinear.Bilinear.naive", "layers", "both_forms_agree"),

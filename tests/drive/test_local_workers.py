@@ -120,6 +120,12 @@ def test_a_job_whose_workers_are_always_killed_fails_and_the_others_go_on(tmp_pa
     assert "3 times" in first.reason
 
 
+def test_for_a_gpu_a_worker_starts_before_there_is_work() -> None:
+    with Pool(2, "cuda"):
+        assert len(worker_processes()) == 1
+    assert not worker_processes()
+
+
 def test_workers_stay_for_the_next_jobs_and_are_gone_when_nobody_wants_their_messages(
     tmp_path: Path, data: Path
 ) -> None:

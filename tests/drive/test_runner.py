@@ -24,7 +24,7 @@ from tiebreak.drive.jobs import StrategyOption
 from tiebreak.drive.machine import Machine, check_precision
 from tiebreak.drive.messages import EpochDone, ExhibitsMade, Message, Note, TrainingStarted
 from tiebreak.drive.recorder import record
-from tiebreak.drive.runner import CHECKSUMS_FILE, missing, open_driver
+from tiebreak.drive.runner import CHECKSUMS_FILE, missing, open_driver, open_workers
 from tiebreak.drive.worker import train
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.planner import make_plan
@@ -196,11 +196,13 @@ def test_training_and_exhibits_use_one_set_of_workers(tmp_path: Path, data: Path
     def listen(message: Message) -> None:
         seen.setdefault(type(message), set()).update(worker_processes())
 
-    study = one_arm(epochs=1)
-    with open_driver(make_plan(study, data), tmp_path, Machine(workers=1, data_dir=data), listen) as driver:
-        assert driver.train() == 1
-        driver.make_exhibits(study)
-    assert seen[EpochDone] == seen[ExhibitsMade]
-    assert len(seen[ExhibitsMade]) == 1
+    study, machine = one_arm(epochs=1), Machine(workers=1, data_dir=data)
+    with open_workers(machine) as workers:
+        assert not worker_processes()  # on a CPU none is started before there is work
+        with open_driver(make_plan(study, data), tmp_path, machine, listen, workers) as driver:
+            assert driver.train() == 1
+            driver.make_exhibits(study)
+        assert seen[EpochDone] == seen[ExhibitsMade] == set(worker_processes())
+        assert len(seen[ExhibitsMade]) == 1
     assert not worker_processes()
     assert not (tmp_path / CHECKSUMS_FILE).exists()

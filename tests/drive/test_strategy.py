@@ -194,5 +194,9 @@ def test_evaluation_is_timed_on_as_many_nodes_as_one_pass_answers_for(
     seen = list[int]()
     for engine in (Loop, Fused):
         monkeypatch.setattr(engine, "evaluate", lambda self, split: seen.append(len(split["node"])))
-    module.time_strategies(cohort_job(first, tmp_path, tmp_path, work="measure"), rounds=1)
+    job = cohort_job(first, tmp_path, tmp_path, work="measure")
+    module.time_strategies(job, rounds=1)
     assert seen[-1] == plan.data.sizes["val"]
+    made = len(seen)
+    module.time_strategies(job, rounds=1, evaluated=False)
+    assert len(seen) == 2 * made - 1  # only predictions need the last one

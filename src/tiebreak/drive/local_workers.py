@@ -25,17 +25,20 @@ Lines = queue.Queue[tuple[Worker, str]]
 class Pool:
     """Worker processes, started when they are needed and reused: starting one takes seconds.
 
-    Leaving the pool stops them, also after an error.
+    For a GPU, where it takes longer, the first one is started before there is work: it gets ready meanwhile
+    (`warm_up`). Leaving the pool stops them, also after an error.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    def __init__(self, workers: int, device: str = "cpu") -> None:
+        self._workers, self._device = workers, device
         self._started: list[Worker] = []
         self._lines: Lines = queue.Queue(MOST_WAITING)
         self._readers: list[threading.Thread] = []
 
     def __enter__(self) -> Self:
-        """No process is started before there is work."""
+        """On a CPU no process is started before there is work: the plan needs the cores."""
+        if self._device != "cpu":
+            self._start()
         return self
 
     def __exit__(
@@ -112,7 +115,7 @@ class Pool:
 
     def _start(self) -> Worker:
         worker = subprocess.Popen(
-            python("tiebreak.drive.worker"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*python("tiebreak.drive.worker"), self._device], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self._started.append(worker)
         self._readers = [reader for reader in self._readers if reader.is_alive()]

@@ -6,7 +6,7 @@ It is the only writer of the store and imports no torch: training happens in wor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,12 +47,22 @@ def missing(plan: Plan, store: Store) -> list[Run]:
     return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
 
 
+def open_workers(machine: Machine) -> AbstractContextManager[Pool | None]:
+    """This machine's workers, for one driver after the other; those of a cluster come with the driver's plan."""
+    return Pool(machine.processes(), machine.device) if machine.on == LOCAL else nullcontext()
+
+
 @contextmanager
-def open_driver(plan: Plan, folder: Path, machine: Machine, listen: Listener) -> Iterator[Driver]:
-    """A driver with one open store and one set of worker processes. `listen` gets every message."""
+def open_driver(
+    plan: Plan, folder: Path, machine: Machine, listen: Listener, workers: Pool | None = None
+) -> Iterator[Driver]:
+    """A driver with one open store and one set of worker processes. `listen` gets every message.
+
+    `workers` are not stopped at its end; without them it has its own.
+    """
     checksums = folder / CHECKSUMS_FILE
-    workers = Pool(machine.processes()) if machine.on == LOCAL else ray_pool(plan, folder, machine)
-    with closing(Store.create(folder)) as store, workers as pool:
+    own = Pool(machine.processes(), machine.device) if machine.on == LOCAL else ray_pool(plan, folder, machine)
+    with closing(Store.create(folder)) as store, nullcontext(workers) if workers else own as pool:
         save_checksums(checksums)
         try:
             yield Driver(plan, folder, machine, store, pool, listen)

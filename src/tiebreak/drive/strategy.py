@@ -7,7 +7,7 @@ import statistics
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -49,11 +49,11 @@ class Timing:
 
 def measure(job: Job) -> Iterator[Message]:
     """The choice for the job's runs. For a design that cannot be fused it holds the reason."""
-    yield StrategyMeasured(choice=time_strategies(job).choice)
+    yield StrategyMeasured(choice=time_strategies(job, evaluated=False).choice)
 
 
-def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
-    """Time a few steps of the job's runs with both strategies, in turns."""
+def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -> Timing:
+    """Time a few steps of the job's runs with both strategies, in turns; for predictions also what is `evaluated`."""
     runs = [Run.model_validate(content) for content in job.runs]
     few = runs[: CPU_COHORT // 2 if job.device == "cpu" else GPU_RUNS]
     start = time.perf_counter()
@@ -70,7 +70,8 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
     steps = affordable_steps(step, len(few), limit) if job.device == "cpu" else STEPS  # the peak of memory needs all
     cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
     fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, cut, steps)
-    late = fused is not None and time.perf_counter() - start > limit
+    # A run alone is prepared for timing only: not where that, taking as long as the fused ones, would pass the limit.
+    late = fused is not None and time.perf_counter() - start + fused[0].setup_seconds() > limit
     captured = None if late or job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
     if isinstance(captured, str):
         reason, captured = reason or captured, None
@@ -103,12 +104,22 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> Timing:
         compile_saves=gain.saved if gain and job.device != "cpu" else None,
         compile_seconds=gain.compiling if gain and job.device != "cpu" else None,
     )
+    timing = Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=0.0, examples=whole)
+    if not evaluated:
+        return timing
     engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
     part = batch if single.task.ordered else _validated(single, EVALUATED_SECONDS / many / step if step else BATCH)
+    seconds = _evaluation_seconds(engine, part)
+    if engine is not loop and job.device != "cpu":  # the first one is traced
+        timing = replace(timing, prepare_seconds=timing.prepare_seconds + seconds)
+        seconds = _evaluation_seconds(engine, part)
+    return replace(timing, evaluate_seconds=seconds / many / count(single.task, part))
+
+
+def _evaluation_seconds(engine: Loop | Fused, split: Split) -> float:
     start = time.perf_counter()
-    engine.evaluate(part)
-    seconds = (time.perf_counter() - start) / many / count(single.task, part)
-    return Timing(choice=choice, prepare_seconds=prepared.get(strategy, 0.0), evaluate_seconds=seconds, examples=whole)
+    engine.evaluate(split)
+    return time.perf_counter() - start
 
 
 def _validated(group: RunGroup, steps: float) -> Split:
@@ -170,7 +181,10 @@ def _probe(
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
                 _time(fused, split, steps)
-                fused.evaluate(_evaluated(group, split))
+                if job.device != "cpu" and len(runs) == len(job.runs):
+                    fused.evaluate_two(split)  # training will trace it
+                else:
+                    fused.evaluate(_evaluated(group, split))
             if job.device != "cpu":
                 probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
             return (fused, len(runs), _fits(group, probes)), ""

@@ -1,7 +1,8 @@
 """A worker process: jobs come in on standard input, messages go out on standard output, one JSON line each.
 
-`python -m tiebreak.drive.worker`. It is a new process, not a fork: it needs nothing of the driver's memory, a script
-that calls `tiebreak.run` needs no `if __name__ == "__main__"`, and its pipe closes when the driver dies.
+`python -m tiebreak.drive.worker DEVICE`, the device that its jobs will name. It is a new process, not a fork: it needs
+nothing of the driver's memory, a script that calls `tiebreak.run` needs no `if __name__ == "__main__"`, and its pipe
+closes when the driver dies.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
 from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
+from tiebreak.train.fused.warm_up import warm_up
 from tiebreak.train.loop import Loop
 from tiebreak.train.monitor import epochs_left
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
@@ -188,6 +190,7 @@ def main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a design prints must not reach the message stream
     try:
+        warm_up(*sys.argv[1:2] or ["cpu"])
         for line in sys.stdin:
             do_job(decode_job(line), out)
             out.write("\n")  # an empty line: ready for the next job

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.long_attention import attend_if_long
 
 
 def attend(
@@ -23,15 +24,14 @@ def attend(
     """Attention in the form that is fastest where it is called; both forms compute the same.
 
     A run alone takes torch's kernel (one core, gradient included: the formula takes 1.0 to 1.7 times as long). Under
-    vmap the kernel has no rule and loops over the runs, while the formula becomes six products with the runs folded
-    into the batch. An op with a vmap rule of its own, which folds the runs and calls the kernel, was measured against
-    that: it repeats the forward for the gradient, and took 1.3 to 1.8 times as long at L = 25, 1.0 at 98 and 128, 1.2
-    at 256 and 0.8 at 784. That does not pay for a gradient of our own.
+    vmap the kernel has no rule for its gradient and loops over the runs, while the formula becomes six products with
+    the runs folded into the batch. Long sequences take the kernels there too, see `long_attention`.
     """
     _check(q, k, v, mask)
     # What autograd.Function checks before it searches for a vmap rule; there is no public name for it.
     if torch._C._are_functorch_transforms_active():
-        return attend_naive(q, k, v, mask=mask, causal=causal, scale=scale)
+        long = attend_if_long(q, k, v, mask=mask, causal=causal, scale=scale)
+        return long if long is not None else attend_naive(q, k, v, mask=mask, causal=causal, scale=scale)
     if q.ndim == 3:  # torch's fast kernels want an axis of heads
         mask = mask.unsqueeze(-3) if mask is not None and mask.ndim == 3 else mask
         q, k, v = (each.unsqueeze(-3) for each in (q, k, v))

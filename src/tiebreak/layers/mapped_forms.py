@@ -4,7 +4,8 @@
 have no rule for vmap: torch then goes run by run, and warns. Its plain form, products and a softmax, has rules for all
 of its operations. Under vmap autocast acts below the gradient: it rounds or widens operands of which the gradient
 knows other types, and fails. So attention gets rounded operands here and computes without autocast: bfloat16 products
-and a softmax that is float32 inside, as in the fused kernels. Packed sequences have no rule at all, see `packed_rows`.
+and a softmax that is float32 inside, as in the fused kernels. Long sequences take the fused kernels, with a rule for
+vmap of our own: see `long_attention`. Packed sequences have no rule at all, see `packed_rows`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from tiebreak.layers.long_attention import attend_if_long
 from tiebreak.layers.packed_rows import PackingAsPadding
 
 _attend = F.scaled_dot_product_attention
@@ -27,6 +29,8 @@ _attend = F.scaled_dot_product_attention
 
 def _attention(*args: Any, **kwargs: Any) -> Tensor:
     """torch's attention; under autocast of rounded operands, without autocast inside."""
+    if (found := _long(*args, **kwargs)) is not None:
+        return found
     (first, *_), kind = pytree.tree_leaves((args, kwargs)), "cpu"
     if isinstance(first, Tensor):
         kind = first.device.type
@@ -38,6 +42,22 @@ def _attention(*args: Any, **kwargs: Any) -> Tensor:
     )
     with torch.autocast(kind, enabled=False):
         return _attend(*args, **kwargs)
+
+
+def _long(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor | None:
+    """Attention over a long sequence; None if it is short, or has what its kernels do not take."""
+    if dropout_p > 0 or enable_gqa or (is_causal and attn_mask is not None):
+        return None
+    return attend_if_long(query, key, value, mask=attn_mask, causal=is_causal, scale=scale)
 
 
 class _Attention(TorchFunctionMode):

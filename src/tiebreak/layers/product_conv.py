@@ -9,6 +9,7 @@ height 1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -249,10 +250,13 @@ def use_products(network: nn.Module, batch: int = BATCH) -> None:
             layer.one_pass = True
 
 
-def compile_kernels(network: nn.Module, step: Callable[[], object]) -> None:
-    """Compile the kernels of a step at the same time, if the network has layers of this form: one for each size."""
-    if any(isinstance(layer, _Product) for layer in network.modules()):
-        from tiebreak.layers.kernels.compile_ahead import only_compiled
+def has_products(network: nn.Module) -> bool:
+    """Whether the network has layers of this form."""
+    return any(isinstance(layer, _Product) for layer in network.modules())
 
-        with only_compiled():
-            step()
+
+def compile_kernels(*calls: Callable[[], object]) -> AbstractContextManager[None]:
+    """Compile the kernels of the calls at the same time: there is one for each size of a layer. See `compile_ahead`."""
+    from tiebreak.layers.kernels.compile_ahead import only_compiled
+
+    return only_compiled(*calls)

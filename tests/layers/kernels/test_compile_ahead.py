@@ -15,8 +15,8 @@ def test_the_kernel_is_there_and_nothing_was_computed() -> None:
     a, b, c = (torch.ones(2, 48, 48, device="cuda") for _ in range(3))
     cache = product._product.device_caches[torch.cuda.current_device()][0]
     before = len(cache)
-    with only_compiled():
-        product._launch(a, b, c, None)
+    with only_compiled(lambda: product._launch(a, b, c, None)):
+        pass
     assert len(cache) == before + 1
     assert torch.equal(c, torch.ones_like(c))
     product._launch(a, b, c, None)

@@ -15,7 +15,7 @@ from tiebreak.plan.runs import Run
 from tiebreak.train.fused.engine import Fused, Stack
 from tiebreak.train.fused.program import Traced
 from tiebreak.train.fused.step_inputs import epoch_inputs, mapped
-from tiebreak.train.fused.trace import leaves_of, make_outcomes, make_step
+from tiebreak.train.fused.trace import leaves_of, make_outcomes, make_step, trace
 from tiebreak.train.loop import Loop
 from tiebreak.train.step import State, initial_state
 
@@ -78,7 +78,7 @@ def test_a_captured_step_is_the_traced_one(data: Path, rule: dict[str, Any], com
     step(mapped(state, torch.clone), shared, row)
     other = mapped(state, torch.clone)
     before = mapped(state, torch.clone)
-    captured = Captured(step, state, shared, row, steps=3, compiled=compiled)
+    captured = Captured(trace(step, state, shared, row), state, shared, row, steps=3, compiled=compiled)
     assert apart(state, before) == 0.0  # capturing leaves no trace
     assert bool(captured._descents) is (rule is SGD)
     traced = Traced(step, other, shared, row)
@@ -94,7 +94,7 @@ def test_a_captured_step_is_the_traced_one(data: Path, rule: dict[str, Any], com
     for values, start in zip(leaves_of(state), leaves_of(before), strict=True):
         values.copy_(start)
     alone = mapped(before, torch.clone)
-    one_by_one = Captured(step, alone, shared, row, steps=1, compiled=compiled)
+    one_by_one = Captured(trace(step, alone, shared, row), alone, shared, row, steps=1, compiled=compiled)
     done, counts = 0, []
     while done < 7:
         counts.append(captured.advance(inputs, done, 7 - done))
@@ -116,7 +116,7 @@ def test_a_call_returns_outcomes(data: Path) -> None:
     split = on_gpu(runs[0], data)
     function = make_outcomes(TASK, networks[0].eval())
     first, second = ({name: values[at : at + 40] for name, values in split.items()} for at in (0, 40))
-    captured = Captured(function, {}, shared, first, steps=1, compiled=False)
+    captured = Captured(trace(function, {}, shared, first), {}, shared, first, steps=1, compiled=False)
     traced = Traced(function, {}, shared, first)
     for batch in (first, second, first):
         found, wanted = captured.call(batch), traced.call(batch)

@@ -65,6 +65,23 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return made
 
 
+def test_two_runs_are_evaluated_without_a_program(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, runs = programs(monkeypatch), runs_of(data, 3)
+    trainer, states, network = begun(runs, data)
+    before = [values.clone() for state in states for values in state.params.values()]
+    trainer.evaluate_two(train_split(runs, data))
+    assert not made
+    assert network.training
+    assert all(map(torch.equal, before, (values for state in states for values in state.params.values())))
+
+    def decides(images: torch.Tensor) -> torch.Tensor:
+        return images if next(network.parameters()).sum() > 0 else -images  # numbers of a run
+
+    monkeypatch.setattr(network, "forward", decides)
+    with pytest.raises(RuntimeError, match="control flow"):
+        trainer.evaluate_two(train_split(runs, data))
+
+
 def test_states_are_views_of_the_stack_and_move_with_it(data: Path) -> None:
     runs = runs_of(data, 3)
     trainer, states, _ = begun(runs, data)

@@ -1,4 +1,4 @@
-"""A program on a GPU: traced, its products rewritten, compiled, and several steps captured as a CUDA graph.
+"""A program on a GPU: as traced, its products rewritten, compiled, and several steps captured as a CUDA graph.
 
 A step of a small network takes less time than Python needs to launch its kernels; replaying a graph launches them
 all at once. The inputs of the steps are copied to fixed addresses before a replay.
@@ -6,18 +6,21 @@ all at once. The inputs of the steps are copied to fixed addresses before a repl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.kernels.product import descend
+from tiebreak.layers.kernels.product import OP, descend
+from tiebreak.layers.product_conv import compile_kernels
 from tiebreak.train.fused.compiler import compile_graph
 from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
-from tiebreak.train.fused.trace import Function, leaves_of, trace
+from tiebreak.train.fused.trace import Trace, leaves_of
 
 ALIGNED = 16  # elements: the compiler assumes that its inputs start at multiples of 16 bytes
 
@@ -27,25 +30,25 @@ class Captured:
 
     def __init__(
         self,
-        function: Function,
+        traced: Trace,
         state: Mapping[str, Any],
         shared: Mapping[str, Any],
         row: StepInputs,
         *,
         steps: int,
         compiled: bool,
-        merge: bool = False,
     ) -> None:
         self._steps = steps
         self._state, self._fixed = leaves_of(state), leaves_of(state, shared)
-        traced = trace(function, state, shared, row, merge=merge)
         self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph, compiled=compiled)
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph
         self._pool: Any = torch.cuda.graph_pool_handle()  # shared: its graphs never run at the same time
-        self._graphs = {count: self._capture(count) for count in {steps, 1}}
+        # The products were not ours yet when the kernels of other layers were compiled.
+        self._ready = compiled or all(node.target is not OP for node in traced.graph.graph.nodes)
+        self._graphs = {count: self._capture(count) for count in dict.fromkeys((steps, 1))}
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run the steps of one replay."""
@@ -68,20 +71,28 @@ class Captured:
 
     def _capture(self, count: int) -> tuple[torch.cuda.CUDAGraph, list[Tensor]]:
         """Capture `count` steps. The warm-up steps before it, which compile everything, are undone."""
-        saved = [values.clone() for values in self._state]
-        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(2):
-                self._step(0)
-        torch.cuda.current_stream().wait_stream(side)
-        for values, before in zip(self._state, saved, strict=True):
-            values.copy_(before)
-        del saved
+        with self._undone():
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                if not self._ready:
+                    with compile_kernels(partial(self._step, 0)):
+                        self._ready = True
+                for _ in range(2):
+                    self._step(0)
+            torch.cuda.current_stream().wait_stream(side)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             results = [self._step(at) for at in range(count)]
         return graph, results[-1]
+
+    @contextmanager
+    def _undone(self) -> Iterator[None]:
+        """The state is as before afterwards."""
+        saved = [values.clone() for values in self._state]
+        yield
+        for values, before in zip(self._state, saved, strict=True):
+            values.copy_(before)
 
     def _step(self, at: int) -> list[Tensor]:
         with torch.no_grad():

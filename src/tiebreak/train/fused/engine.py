@@ -24,7 +24,7 @@ from tiebreak.layers.batchnorm import batchnorms, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
-from tiebreak.layers.product_conv import compile_kernels, use_products
+from tiebreak.layers.product_conv import compile_kernels, has_products, use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
 from tiebreak.plan.runs import Run, evaluation_key
@@ -35,7 +35,7 @@ from tiebreak.train.evaluate import PLAIN, Evaluation, at_once, evaluate
 from tiebreak.train.foreach_update import Traced, traced_update
 from tiebreak.train.fused.program import Program, make_program
 from tiebreak.train.fused.step_inputs import StepInputs, epoch_inputs, mapped
-from tiebreak.train.fused.trace import OverRuns, make_outcomes, make_step
+from tiebreak.train.fused.trace import Function, OverRuns, make_outcomes, make_step
 from tiebreak.train.fused.trace import alone as without_run_axis
 from tiebreak.train.loop import TICK_SECONDS, Tick
 from tiebreak.train.precision import MIXED
@@ -152,7 +152,7 @@ class Fused:
         self._network.eval()
         task = self._task.with_options(how)
         examples = count(task, split)
-        size = 1 if task.ordered else min(examples, at_once(task, split, EVALUATED))
+        size = self._part_size(task, split)
         parts = -(-examples // size)
         program = self._evaluating_program(how, select(task, split, lambda values: values[:size]))
         for values in self._carried.values():
@@ -233,11 +233,17 @@ class Fused:
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             weigh_rows(self._network, None, native=native)
             trial = partial(step, two[0], {**two[1], "split": split}, two[2])
-            if self._device.type == "cuda":
-                compile_kernels(self._network, trial)
-            trial()  # fills caches; raises here if the design cannot be fused
-            shared = {**own, "split": split}
-            program = make_program(step, state, shared, row, steps=min(stride, steps), compiled=compiled)
+            meanwhile = None  # a call fills caches, and raises if the design cannot be fused
+            if self._device.type == "cuda" and has_products(self._network):
+                meanwhile = compile_kernels(trial, partial(self.evaluate_two, split))
+            else:
+                trial()
+            program = make_program(
+                *(step, state, {**own, "split": split}, row),
+                steps=min(stride, steps),
+                compiled=compiled,
+                meanwhile=meanwhile,
+            )
             weigh_rows(self._network, None)
             self._training[place] = split, program
             self._setup += time.perf_counter() - start
@@ -267,14 +273,35 @@ class Fused:
         shapes = evaluation_key(how), tuple(tuple(values.shape) for values in batch.values())
         if shapes not in self._evaluating:
             start = time.perf_counter()
-            task, over_runs = self._task.with_options(how), self._over_runs
-            function = make_outcomes(task, self._network, self._precision, over_runs=over_runs)
-            shared = {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
-            if self._device.type == "cuda":
-                compile_kernels(self._network, partial(function, self._carried, shared, batch))
-            self._evaluating[shapes] = make_program(function, self._carried, shared, batch, merge=True)
+            function, shared = self._outcomes(self._task.with_options(how))
+            meanwhile = None
+            if self._device.type == "cuda" and has_products(self._network):
+                meanwhile = compile_kernels(partial(function, self._carried, shared, batch))
+            self._evaluating[shapes] = make_program(
+                function, self._carried, shared, batch, meanwhile=meanwhile, merge=True
+            )
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
+
+    def _outcomes(self, task: Task) -> tuple[Function, dict[str, dict[str, Tensor]]]:
+        """The function that evaluates a batch, and what its calls share."""
+        function = make_outcomes(task, self._network, self._precision, over_runs=self._over_runs)
+        return function, {"params": self._stack.averages or self._stack.params, "buffers": self._stack.buffers}
+
+    def evaluate_two(self, split: Split) -> None:
+        """Evaluate two runs on the first examples of a split, not traced: raises if that cannot be fused."""
+        training = self._network.training
+        self._network.eval()
+        function, shared = self._outcomes(self._task)
+        state, own = (mapped(each, lambda values: values[:2].clone()) for each in (self._carried, shared))
+        size = self._part_size(self._task, split)
+        function(state, own, select(self._task, split, lambda values: values[:size]))
+        self._network.train(training)
+
+    def _part_size(self, task: Task, split: Split) -> int:
+        """How many examples are evaluated at once."""
+        examples = count(task, split)
+        return 1 if task.ordered else min(examples, at_once(task, split, EVALUATED))
 
     def _epoch_inputs(self, examples: int) -> StepInputs:
         dtype = next(iter(self._stack.params.values())).dtype

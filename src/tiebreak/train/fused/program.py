@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -31,16 +32,20 @@ def make_program(
     *,
     steps: int = 1,
     compiled: bool = False,
+    meanwhile: AbstractContextManager[None] | None = None,
     merge: bool = False,
 ) -> Program:
     """The function, traced for tensors of these shapes. On a GPU, `steps` calls are captured as one CUDA graph.
 
-    `merge`: what the function computes several times is computed once, see `repeated_operations`.
+    It is traced inside `meanwhile`, at whose end everything is there that the function needs to run. `merge`: what it
+    computes several times is computed once, see `repeated_operations`.
     """
     if leaves_of(row)[0].is_cuda:
         from tiebreak.train.fused.capture import Captured
 
-        return Captured(function, state, shared, row, steps=steps, compiled=compiled, merge=merge)
+        with meanwhile or nullcontext():
+            traced = trace(function, state, shared, row, merge=merge)
+        return Captured(traced, state, shared, row, steps=steps, compiled=compiled)
     return Traced(function, state, shared, row, merge=merge)
 
 

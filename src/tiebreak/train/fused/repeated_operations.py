@@ -64,7 +64,7 @@ def _key(argument: Any) -> Any:
 
 
 def _changes_inputs_only(graph: Graph) -> bool:
-    """Whether all that is changed in place is an input: a tensor made within must then stay apart from its equals."""
+    """Whether all that is changed in place is an input. A changed copy would have to stay apart from its equals."""
     return all(
         _root(changed).op == "placeholder"
         for node in graph.nodes

@@ -8,6 +8,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from tiebreak.layers.kernels.product import OP
+from tiebreak.train.fused.joined_products import join_products
 
 aten = torch.ops.aten
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.expand.default, aten.permute.default)
@@ -31,11 +32,13 @@ class Descent:
 
 
 def rewrite(graph: GraphModule, *, compiled: bool = False) -> list[Descent]:
-    """Replace batched products by ours. SGD updates along a product are removed; their factors become the last outputs.
+    """Replace batched products by ours, sums of them by one. SGD updates along a product are removed; their factors
+    become the last outputs.
 
     If TF32 is allowed, large products are left to the library; if the graph is compiled, small ones to the compiler.
     """
     nodes = graph.graph
+    join_products(nodes)
     if compiled:
         _write_out(nodes)
     inputs = [node for node in nodes.nodes if node.op == "placeholder"]

@@ -1,0 +1,245 @@
+"""Attention over long sequences, for many runs at once: kernels that never hold the matrix of scores.
+
+Under vmap torch's attention kernels have no rule for their gradient and go run by run; the formula, products and a
+softmax, has rules, but holds several matrices [runs, B, H, Lq, Lk]: slow and large when sequences are long. Here the
+runs fold into the batch and the kernels of `attention_kernels` compute result and gradient. `attention.attend` and
+`mapped_forms` take this form from a length on (`LONG`), where it was faster.
+
+Two cores, float32, forward and gradient of 4 runs, formula over this form, with 2 heads of 100 / 4 of 16 features: 0.7
+to 0.9 at L = 25, 1.0 at 98 and 256, 1.3 / 2.3 at 512, 1.3 / 2.5 at 784, 1.5 / 3.4 at 1,377; causal 1.6 / 3.2 at 512 and
+2.6 / 5.8 at 1,377.
+
+A mask of keys that the kernel does not take as a bias becomes one more feature: zero for a key that is allowed, a large
+negative number for one that is not, times a large number for each query. A query without an allowed key has zero there,
+attends to all keys, and its result is dropped: no kernel then meets a row without a key, where they differ.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._C._functorch import TransformType
+
+from tiebreak.layers.attention_kernels import How, Name, backward, forward
+
+# Queries times keys from which this form is taken; None: never. Of CUDA: by types of two bytes, float32, and float32
+# where products may be TF32 (the formula's then are, and those of the kernel are three each).
+LONG: dict[str, int | None] = {"cpu": 512**2, "cuda half": 512**2, "cuda float32": 1024**2, "cuda tf32": 1024**2}
+HALF_KERNEL: Name = "flash"  # of CUDA without a bias; "cudnn" and "efficient" can be set for a benchmark
+WIDEST = 256  # features of a head that the kernels take
+BIAS = 3  # place of the bias among the arguments of the functions below
+FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}  # its square is out of reach of any score
+TYPES = {"cpu": (torch.float32, torch.bfloat16), "cuda": (torch.float32, torch.bfloat16, torch.float16)}
+
+
+def attend_if_long(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    mask: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor | None:
+    """What `attention.attend` computes where this form takes it, else None.
+
+    The mask may be one of numbers too, which are added to the scores; -inf forbids a pair. Under autocast operands are
+    rounded first, and nothing is rounded inside: see `mapped_forms`.
+    """
+    device = q.device.type
+    if device not in TYPES:
+        return None
+    rounded = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if rounded else q.dtype
+    least = LONG.get(_kind(q, dtype))
+    if least is None or q.ndim < 3 or q.shape[-2] * k.shape[-2] < least:
+        return None
+    if not rounded:
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+    q, k, v = (each if each.dtype == torch.float64 else each.to(dtype) for each in (q, k, v))  # as autocast does
+    with torch.autocast(device, enabled=False):
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+
+
+def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False) -> bool:
+    """Whether the kernels compute attention of these. Only shapes and types are looked at."""
+    queries, keys = q.shape[-2], k.shape[-2]
+    if causal and queries != keys:
+        return False
+    if not (q.dtype == k.dtype == v.dtype and q.dtype in TYPES[q.device.type] and q.device == k.device == v.device):
+        return False
+    if q.shape[:-2] != k.shape[:-2] or k.shape[:-1] != v.shape[:-1] or q.shape[-1] != k.shape[-1]:
+        return False
+    if max(q.shape[-1], v.shape[-1]) >= WIDEST or (q.is_cuda and not _capable(q.device)):
+        return False
+    return _once_differentiated() and (mask is None or _usable(mask, (*q.shape[:-1], keys)))
+
+
+def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> Tensor:
+    lead, width = q.shape[:-2], v.shape[-1]
+    heads = lead[-1]
+    rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
+    kernel = _kernel(q)
+    none, columns, bias = None, None, None
+    if mask is not None:
+        mask = _four_axes(mask, lead, k.shape[-2])
+        if mask.dtype != torch.bool:
+            none, bias = _finite(mask.to(q.dtype))
+        elif mask.shape[-2] == 1 and (causal or kernel not in {"efficient", "cpu"}):
+            none, columns = _as_features(mask, q, causal)
+        else:
+            none, bias = _as_bias(mask, q, causal)
+    if bias is not None and q.is_cuda:
+        kernel = "efficient"
+    how = How(kernel, causal, q.shape[-1] ** -0.5 if scale is None else scale)
+    out = _Attend.apply(*_padded(rows, columns), bias, how)[0][..., :width]  # type: ignore[no-untyped-call]
+    if none is not None:
+        out = out.masked_fill(none, 0.0)
+    return out.reshape(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
+
+
+def _kind(q: Tensor, dtype: torch.dtype) -> str:
+    """A key of `LONG`."""
+    if not q.is_cuda:
+        return q.device.type
+    if dtype != torch.float32:
+        return "cuda half"
+    return "cuda tf32" if torch.backends.cuda.matmul.allow_tf32 else "cuda float32"
+
+
+@lru_cache(maxsize=16)
+def _capable(device: torch.device) -> bool:
+    return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
+
+
+def _kernel(q: Tensor) -> Name:
+    if not q.is_cuda:
+        return "cpu"
+    return "efficient" if q.dtype == torch.float32 else HALF_KERNEL
+
+
+def _once_differentiated() -> bool:
+    """Whether the transforms around the call are vmap and at most one gradient: the kernels have no second one."""
+    kinds = [each.key() for each in torch._C._functorch.get_interpreter_stack() or []]
+    return kinds.count(TransformType.Grad) <= 1 and set(kinds) <= {TransformType.Grad, TransformType.Vmap}
+
+
+def _tracked(values: Tensor) -> bool:
+    """Whether a gradient of these is asked for, at any level of transforms."""
+    while not values.requires_grad and torch._C._functorch.is_functorch_wrapped_tensor(values):
+        values = torch._C._functorch.get_unwrapped(values)
+    return values.requires_grad
+
+
+def _usable(mask: Tensor, pairs: tuple[int, ...]) -> bool:
+    """Whether a mask broadcasts to all pairs [*lead, Lq, Lk], and no gradient of it is asked for."""
+    if not 2 <= mask.ndim <= len(pairs) or not (mask.dtype == torch.bool or mask.is_floating_point()):
+        return False
+    fits = all(have in (1, want) for have, want in zip(mask.shape[::-1], pairs[::-1], strict=False))
+    return fits and not _tracked(mask)
+
+
+def _four_axes(mask: Tensor, lead: tuple[int, ...], keys: int) -> Tensor:
+    """A mask that broadcasts to [*lead, Lq, Lk] as one that broadcasts to [B, H, Lq, Lk], with all keys."""
+    mask = mask.expand(*mask.shape[:-1], keys)
+    if len(lead) > 2:
+        return mask.expand(*lead, *mask.shape[-2:]).reshape(-1, lead[-1], *mask.shape[-2:])
+    return mask[(None,) * (4 - mask.ndim)]
+
+
+def _as_bias(mask: Tensor, q: Tensor, causal: bool) -> tuple[Tensor, Tensor]:
+    """Which queries have no key, and a bias that forbids what the mask does, except to them."""
+    if causal:
+        mask = mask & torch.ones(q.shape[-2], mask.shape[-1], dtype=torch.bool, device=q.device).tril()
+    none = ~mask.any(dim=-1, keepdim=True)
+    lowest = torch.finfo(q.dtype).min / 2
+    bias = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~(mask | none), lowest)
+    return none, bias
+
+
+def _finite(bias: Tensor) -> tuple[Tensor, Tensor]:
+    """Which queries have no key, and a bias without -inf."""
+    none = (bias == -torch.inf).all(dim=-1, keepdim=True)
+    return none, bias.masked_fill(none, 0.0).clamp_min(torch.finfo(bias.dtype).min / 2)
+
+
+def _as_features(mask: Tensor, q: Tensor, causal: bool) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """Which queries have no key, and one more feature of queries and of keys [B or 1, H or 1, L, 1] that forbids."""
+    keys = mask.transpose(-1, -2)
+    some = keys.cumsum(dim=-2) > 0 if causal else keys.any(dim=-2, keepdim=True)
+    far = FAR[q.dtype]
+    return ~some, (torch.where(some, far, 0.0).to(q.dtype), torch.where(keys, 0.0, -far).to(q.dtype))
+
+
+def _padded(rows: list[Tensor], columns: tuple[Tensor, Tensor] | None) -> list[Tensor]:
+    """q, k and v of one width, which on a GPU is a multiple of 8."""
+    if columns is not None:
+        more = [each.expand(*row.shape[:-1], 1) for each, row in zip(columns, rows[:2], strict=True)]
+        rows = [*(torch.cat(pair, dim=-1) for pair in zip(rows[:2], more, strict=True)), rows[2]]
+    width = max(each.shape[-1] for each in rows)
+    width += -width % (8 if rows[0].is_cuda else 1)
+    return [each if each.shape[-1] == width else F.pad(each, (0, width - each.shape[-1])) for each in rows]
+
+
+class _Attend(torch.autograd.Function):
+    """`attention_kernels.forward` of one run, and under vmap of all of them."""
+
+    @staticmethod
+    def forward(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, how: How) -> Any:
+        return forward(q, k, v, bias, how)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        *tensors, ctx.how = inputs
+        ctx.mark_non_differentiable(*output[1:])
+        ctx.save_for_backward(*tensors, *output)
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor, *_: Tensor) -> Any:
+        found = _Gradients.apply(*ctx.saved_tensors, above, ctx.how)  # type: ignore[no-untyped-call]
+        return *found, None, None
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *given: Any) -> Any:
+        out, norms, *state = _Attend.apply(*_folded(info.batch_size, axes, given))  # type: ignore[no-untyped-call]
+        return (*_unfolded(info.batch_size, (out, norms)), *state), (0, 0, None, None)
+
+
+class _Gradients(torch.autograd.Function):
+    @staticmethod
+    def forward(*given: Any) -> Any:
+        q, k, v, bias, out, norms, seed, offset, above, how = given
+        return backward((q, k, v, bias), out, (norms, seed, offset), above, how)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass  # asking for a second derivative raises
+
+    @staticmethod
+    def vmap(info: Any, axes: Any, *given: Any) -> Any:
+        found = _Gradients.apply(*_folded(info.batch_size, axes, given))  # type: ignore[no-untyped-call]
+        return _unfolded(info.batch_size, found), (0, 0, 0)
+
+
+def _folded(runs: int, axes: Any, given: Any) -> list[Any]:
+    """Arguments with the axis of runs folded into the batch; what all runs share is repeated.
+
+    A bias of all runs and all examples stays one, and random state has no batch.
+    """
+    size = given[0].shape[0] if axes[0] is None else given[0].movedim(axes[0], 0).shape[1]
+    folded = []
+    for place, (each, axis) in enumerate(zip(given, axes, strict=True)):
+        if not isinstance(each, Tensor) or each.ndim < 2 or (place == BIAS and axis is None and each.shape[0] == 1):
+            folded.append(each)
+            continue
+        front = each.expand(runs, *each.shape) if axis is None else each.movedim(axis, 0)
+        folded.append(front.expand(runs, size, *front.shape[2:]).flatten(0, 1))
+    return folded
+
+
+def _unfolded(runs: int, found: Any) -> tuple[Tensor, ...]:
+    return tuple(each.unflatten(0, (runs, -1)) for each in found)

@@ -1,0 +1,94 @@
+"""Sums of products in a traced graph become one product, with the same result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import grad, vmap
+
+from tiebreak.train.fused.joined_products import FEWEST, join_products
+from tiebreak.train.fused.trace import Trace, leaves_of, trace
+
+aten = torch.ops.aten
+RUNS, ROWS, WIDTH = 3, 4, 5
+
+
+def over_time(steps: int) -> Any:
+    """The gradient of a network that uses its weights at every time step, as users write it."""
+
+    def loss(weight: Tensor, enter: Tensor, x: Tensor) -> Tensor:
+        state, total = x.new_zeros(ROWS, WIDTH), x.new_zeros(())
+        for t in range(steps):
+            state = torch.tanh(x[t] @ enter + state @ weight)
+            total = total + state.square().sum()
+        return total
+
+    def gradient(state: Any, shared: Any, row: Any) -> Any:
+        return vmap(grad(loss, argnums=(0, 1)))(state["weight"], state["enter"], row["x"])
+
+    return gradient
+
+
+def arguments(steps: int) -> tuple[Any, Any, Any]:
+    generator = torch.Generator().manual_seed(steps)
+    weight, enter = (torch.randn(RUNS, WIDTH, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
+    x = torch.randn(RUNS, steps, ROWS, WIDTH, generator=generator, dtype=torch.float64)
+    return {"weight": weight, "enter": enter}, {}, {"x": x}
+
+
+def products(traced: Trace) -> int:
+    return sum(node.target is aten.bmm.default for node in traced.graph.graph.nodes)
+
+
+@pytest.mark.parametrize("steps", [FEWEST, 7])
+def test_the_gradient_of_a_weight_used_at_every_step_is_one_product(steps: int) -> None:
+    given = arguments(steps)
+    expected = over_time(steps)(*given)
+    traced = trace(over_time(steps), *given)
+    before = products(traced)
+    assert join_products(traced.graph.graph) == 2
+    traced.graph.graph.lint()
+    traced.graph.recompile()
+    assert products(traced) == before - 2 * (steps - 1)  # the first step's state is zeros: a product too
+    for found, wanted in zip(traced(leaves_of(*given)), expected, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_sums_of_two_products_and_of_other_things_stay() -> None:
+    def function(state: Any, shared: Any, row: Any) -> Any:
+        a, b = state["a"], row["b"]
+        shared_part = a @ b
+        mixed = shared_part + a @ b.mT + b  # b is no product
+        used_twice = shared_part + (a.mT @ b + b @ a)  # a part of it is needed elsewhere
+        scaled = torch.add(a @ a + b @ b, b @ a, alpha=2)  # a sum with a factor
+        return a @ b + b @ a, mixed, used_twice, scaled
+
+    def mapped(*given: Any) -> Any:
+        return vmap(function, in_dims=(0, None, 0))(*given)
+
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(RUNS, WIDTH, WIDTH, generator=generator) for _ in range(2))
+    traced = trace(mapped, {"a": a}, {}, {"b": b})
+    assert join_products(traced.graph.graph) == 0
+
+
+def test_widened_terms_of_mixed_precision_become_one_rounded_product() -> None:
+    def function(state: Any, shared: Any, row: Any) -> Any:
+        terms = [(state["a"][t].mT @ row["b"][t]).float() for t in range(4)]
+        return sum(terms[1:], start=terms[0])
+
+    def mapped(*given: Any) -> Any:
+        return vmap(function, in_dims=(0, None, 0))(*given)
+
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(RUNS, 4, ROWS, WIDTH, generator=generator).bfloat16() for _ in range(2))
+    traced = trace(mapped, {"a": a}, {}, {"b": b})
+    assert join_products(traced.graph.graph) == 1
+    traced.graph.recompile()
+    assert products(traced) == 1
+    found, exact = traced(leaves_of({"a": a}, {}, {"b": b})), (a.double().mT @ b.double()).sum(dim=1)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-6)
