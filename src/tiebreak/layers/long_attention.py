@@ -5,9 +5,10 @@ softmax, has rules, but holds several matrices [runs, B, H, Lq, Lk]: slow and la
 runs fold into the batch and the kernels of `attention_kernels` compute result and gradient. `attention.attend` and
 `mapped_forms` take this form from a length on (`LONG`), where it was faster.
 
-Two cores, float32, forward and gradient of 4 runs, formula over this form, with 2 heads of 100 / 4 of 16 features: 0.7
-to 0.9 at L = 25, 1.0 at 98 and 256, 1.3 / 2.3 at 512, 1.3 / 2.5 at 784, 1.5 / 3.4 at 1,377; causal 1.6 / 3.2 at 512 and
-2.6 / 5.8 at 1,377.
+Two cores, float32, forward and gradient of 4 runs, time over that of the formula, with 2 heads of 100 / 4 of 16
+features: 1.0 to 1.8 at L = 25, 1.0 / 0.8 at 98 and 256, 0.8 / 0.45 at 512, 0.66 / 0.3 at 1,377; causal 0.6 / 0.35 at
+512 and 0.4 / 0.2 at 1,377; with masks up to 1.0 / 0.6 and 0.7 / 0.45. In bfloat16 the CPU's kernel gains nothing (0.5
+to 1.9). The machine was busy: take these as rough.
 
 A mask of keys that the kernel does not take as a bias becomes one more feature: zero for a key that is allowed, a large
 negative number for one that is not, times a large number for each query. A query without an allowed key has zero there,
@@ -26,10 +27,18 @@ from torch._C._functorch import TransformType
 
 from tiebreak.layers.attention_kernels import How, Name, backward, forward
 
-# Queries times keys from which this form is taken; None: never. Of CUDA: by types of two bytes, float32, and float32
-# where products may be TF32 (the formula's then are, and those of the kernel are three each).
-LONG: dict[str, int | None] = {"cpu": 512**2, "cuda half": 512**2, "cuda float32": 1024**2, "cuda tf32": 1024**2}
-HALF_KERNEL: Name = "flash"  # of CUDA without a bias; "cudnn" and "efficient" can be set for a benchmark
+# Queries times keys from which this form is taken; None: never. By device and type, and for "pairs" with a mask that
+# differs from query to query or has numbers, which on a GPU only the efficient kernel takes.
+LONG: dict[str, int | None] = {
+    "cpu": 512**2,
+    "cpu half": None,
+    "cuda": 4096**2,
+    "cuda causal": 1024**2,
+    "cuda half": 256**2,
+    "cuda half pairs": 1024**2,
+}
+HALF_KERNEL: Name | None = None  # of CUDA without a bias, to measure; None: cuDNN's where it serves, else flash
+CUDNN, CUDNN_WIDEST = 90100, 128  # the version and the features of a head from which, up to which, cuDNN's is taken
 WIDEST = 256  # features of a head that the kernels take
 BIAS = 3  # place of the bias among the arguments of the functions below
 FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}  # its square is out of reach of any score
@@ -55,7 +64,8 @@ def attend_if_long(
         return None
     rounded = torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if rounded else q.dtype
-    least = LONG.get(_kind(q, dtype))
+    pairs = mask is not None and (mask.shape[-2] > 1 or mask.dtype != torch.bool)
+    least = LONG.get(_kind(q, dtype, causal=causal, pairs=pairs))
     if least is None or q.ndim < 3 or q.shape[-2] * k.shape[-2] < least:
         return None
     if not rounded:
@@ -102,13 +112,14 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, 
     return out.reshape(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
 
 
-def _kind(q: Tensor, dtype: torch.dtype) -> str:
+def _kind(q: Tensor, dtype: torch.dtype, *, causal: bool, pairs: bool) -> str:
     """A key of `LONG`."""
+    half = dtype != torch.float32
     if not q.is_cuda:
-        return q.device.type
-    if dtype != torch.float32:
-        return "cuda half"
-    return "cuda tf32" if torch.backends.cuda.matmul.allow_tf32 else "cuda float32"
+        return f"{q.device.type} half" if half else q.device.type
+    if half:
+        return "cuda half pairs" if pairs else "cuda half"
+    return "cuda causal" if causal else "cuda"
 
 
 @lru_cache(maxsize=16)
@@ -119,7 +130,16 @@ def _capable(device: torch.device) -> bool:
 def _kernel(q: Tensor) -> Name:
     if not q.is_cuda:
         return "cpu"
-    return "efficient" if q.dtype == torch.float32 else HALF_KERNEL
+    if q.dtype == torch.float32:
+        return "efficient"
+    return HALF_KERNEL or ("cudnn" if q.shape[-1] < CUDNN_WIDEST and _has_cudnn(q.device) else "flash")
+
+
+@lru_cache(maxsize=16)
+def _has_cudnn(device: torch.device) -> bool:
+    """Whether cuDNN has attention for this GPU (measured on Hopper) in a version that is known to be right."""
+    version = torch.backends.cudnn.version() or 0
+    return version >= CUDNN and torch.cuda.get_device_capability(device)[0] >= 9
 
 
 def _once_differentiated() -> bool:

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from tiebreak.train.fused.joined_products import FEWEST, join_products
+from tiebreak.train.fused.joined_products import FEWEST, PRODUCTS, join_products
 from tiebreak.train.fused.trace import Trace, leaves_of, trace
 
-aten = torch.ops.aten
 RUNS, ROWS, WIDTH = 3, 4, 5
 
 
@@ -27,7 +26,8 @@ def over_time(steps: int) -> Any:
         return total
 
     def gradient(state: Any, shared: Any, row: Any) -> Any:
-        return vmap(grad(loss, argnums=(0, 1)))(state["weight"], state["enter"], row["x"])
+        mapped = grad(loss, argnums=(0, 1)) if row["x"].ndim == 3 else vmap(grad(loss, argnums=(0, 1)))
+        return mapped(state["weight"], state["enter"], row["x"])
 
     return gradient
 
@@ -40,17 +40,29 @@ def arguments(steps: int) -> tuple[Any, Any, Any]:
 
 
 def products(traced: Trace) -> int:
-    return sum(node.target is aten.bmm.default for node in traced.graph.graph.nodes)
+    return sum(node.target in PRODUCTS for node in traced.graph.graph.nodes)
 
 
+def of_one(function: Any) -> Any:
+    """Without an axis of runs: the first run's."""
+
+    def call(state: Any, shared: Any, row: Any) -> Any:
+        return function({name: values[0] for name, values in state.items()}, shared, {"x": row["x"][0]})
+
+    return call
+
+
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("steps", [FEWEST, 7])
-def test_the_gradient_of_a_weight_used_at_every_step_is_one_product(steps: int) -> None:
+def test_the_gradient_of_a_weight_used_at_every_step_is_one_product(steps: int, alone: bool) -> None:
     given = arguments(steps)
-    expected = over_time(steps)(*given)
-    traced = trace(over_time(steps), *given)
+    function = of_one(over_time(steps)) if alone else over_time(steps)
+    expected = function(*given)
+    traced = trace(function, *given)
     before = products(traced)
     assert join_products(traced.graph.graph) == 2
     traced.graph.graph.lint()
+    assert all("val" in node.meta for node in traced.graph.graph.nodes if node.op == "call_function")
     traced.graph.recompile()
     assert products(traced) == before - 2 * (steps - 1)  # the first step's state is zeros: a product too
     for found, wanted in zip(traced(leaves_of(*given)), expected, strict=True):

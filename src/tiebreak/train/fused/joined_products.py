@@ -17,11 +17,12 @@ from torch.fx import Graph, Node
 
 aten = torch.ops.aten
 FEWEST = 3  # terms from which on joining pays
+PRODUCTS = (aten.bmm.default, aten.mm.default)  # of many runs, of a run alone
 SHAPES = (aten.view.default, aten._unsafe_view.default, aten.expand.default)
 
 
 def join_products(nodes: Graph) -> int:
-    """Replace sums of at least `FEWEST` batched products by one product each. Returns how many sums there were."""
+    """Replace sums of at least `FEWEST` products by one product each. Returns how many sums there were."""
     joined = 0
     for node in reversed(list(nodes.nodes)):  # a whole sum comes before its parts
         if node.target is not aten.add.Tensor or not node.users:
@@ -30,9 +31,9 @@ def join_products(nodes: Graph) -> int:
         if terms is None or len(terms) < FEWEST or len({_factors(term) for term in terms}) > 1:
             continue
         with nodes.inserting_before(node):
-            left = _beside(nodes, [term.args[0] for term in terms], axis=2)
-            right = _beside(nodes, [term.args[1] for term in terms], axis=1)
-            product = nodes.call_function(aten.bmm.default, (left, right))
+            left = _beside(nodes, [term.args[0] for term in terms], axis=-1)
+            right = _beside(nodes, [term.args[1] for term in terms], axis=-2)
+            product = nodes.call_function(terms[0].target, (left, right))  # type: ignore[arg-type]
             product.meta["val"], total = _like(terms[0]), product
             if node.meta["val"].dtype != product.meta["val"].dtype:
                 total = nodes.call_function(aten._to_copy.default, (product,), {"dtype": node.meta["val"].dtype})
@@ -47,7 +48,7 @@ def _terms(node: Any, depth: int = 0) -> list[Node] | None:
     """The products that a node is the sum of; None if it is not only that, or if something else needs a part of it."""
     if not isinstance(node, Node) or node.op != "call_function" or (depth and len(node.users) > 1):
         return None
-    if node.target is aten.bmm.default:
+    if node.target in PRODUCTS:
         return [node]
     widened = node.target is aten._to_copy.default and _same_device(node)
     if widened or (node.target in SHAPES and _unchanged(node)):
@@ -64,7 +65,7 @@ def _terms(node: Any, depth: int = 0) -> list[Node] | None:
 
 
 def _factors(product: Node) -> tuple[Any, ...]:
-    """What the products of a sum must have in common: rows, columns and type."""
+    """What the products of a sum must have in common: runs, rows, columns and type."""
     value = product.meta["val"]
     return (*value.shape, value.dtype)
 
@@ -75,11 +76,14 @@ def _like(node: Node) -> torch.Tensor:
 
 
 def _beside(nodes: Graph, factors: list[Any], axis: int) -> Node:
-    """Factors [n, ., .] joined along an axis. Transposed ones are joined as they lie in memory, and then transposed."""
+    """Factors joined along an axis. Transposed ones are joined as they lie in memory, and then transposed."""
     turned = [_turned(factor) for factor in factors]
-    if all(each is not None for each in turned):
-        return nodes.call_function(aten.transpose.int, (_cat(nodes, turned, 3 - axis), 1, 2))
-    return _cat(nodes, factors, axis)
+    if any(each is None for each in turned):
+        return _cat(nodes, factors, axis)
+    lying = _cat(nodes, turned, -3 - axis)
+    made = nodes.call_function(aten.transpose.int, (lying, -2, -1))
+    made.meta["val"] = lying.meta["val"].mT
+    return made
 
 
 def _cat(nodes: Graph, factors: list[Any], axis: int) -> Node:
@@ -95,8 +99,11 @@ def _turned(factor: Any) -> Node | None:
     """What a factor is the transpose of."""
     while isinstance(factor, Node) and factor.target in SHAPES and _unchanged(factor):
         factor = factor.args[0]
-    is_turned = isinstance(factor, Node) and factor.target is aten.transpose.int and set(factor.args[1:]) == {1, 2}
-    return factor.args[0] if is_turned else None
+    if not isinstance(factor, Node) or factor.op != "call_function":
+        return None
+    axes = factor.meta["val"].ndim
+    swapped = factor.target is aten.transpose.int and {each % axes for each in factor.args[1:]} == {axes - 2, axes - 1}
+    return factor.args[0] if swapped or factor.target is aten.t.default else None  # type: ignore[return-value]
 
 
 def _unchanged(node: Node) -> bool:
