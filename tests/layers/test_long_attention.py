@@ -201,11 +201,30 @@ def kernels(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return calls
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_mask_of_keys_as_one_more_feature(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU, whose fastest kernels take no bias: masks, and in bfloat16 numbers to add."""
+    tensors = [each.to(dtype) for each in make((4, 2), (20, 20, 7, 5))]
+    mask = torch.rand(4, 1, 1, 20, generator=torch.Generator().manual_seed(0)) < 0.6
+    mask[0] = False
+    numbers = torch.randn(4, 1, 1, 20, generator=torch.Generator().manual_seed(1)).masked_fill(~mask, -torch.inf)
+    numbers[1] = torch.finfo(torch.float32).min  # for all keys alike
+    level = numbers.double()
+    level[1] = 0.0  # a constant changes nothing
+    for given_mask, exact in ((mask, mask), (numbers, level)):
+        wide = [each.double() for each in tensors]
+        wanted = result(partial(F.scaled_dot_product_attention, attn_mask=exact), wide)
+        for kernels in ({"cpu"}, set[str]()):
+            monkeypatch.setattr(long_attention, "BIASED", kernels)
+            same(result(partial(taken, mask=given_mask), tensors), wanted, CLOSE[dtype])
+
+
 def test_what_the_kernels_do_not_take_is_the_formula(kernels: list[int]) -> None:
     q = torch.randn(2, 2, 6, 4)
     assert attend_if_long(q.double(), q.double(), q.double()) is None
     assert attend_if_long(q, q[:, :, :5], q[:, :, :5], causal=True) is None
     assert attend_if_long(q, q[:1], q[:1]) is None
+    assert attend_if_long(q, q, q, scale=-1.0) is None
     assert attend_if_long(q, q.bfloat16(), q.bfloat16()) is None
     with mapped_forms():
         for how in ({"dropout_p": 0.1}, {"enable_gqa": True}):

@@ -3,20 +3,26 @@
 Under vmap torch's attention kernels have no rule for their gradient and go run by run; the formula, products and a
 softmax, has rules, but holds several matrices [runs, B, H, Lq, Lk]: slow and large when sequences are long. Here the
 runs fold into the batch and the kernels of `attention_kernels` compute result and gradient. `attention.attend` and
-`mapped_forms` take this form from a length on (`LONG`), where it was faster.
+`mapped_forms` take this form from a length on (`LONG`), where it was faster or the memory is needed.
+
+H200, torch 2.11, forward and gradient of 9 runs of 65,536 elements each, captured, time over that of the formula, with
+2 heads of 100 / 4 of 16 features. bfloat16, cuDNN's kernel: 1.3 / 0.5 at L = 128, 0.9 / 0.4 at 256, 0.65 / 0.3 at 512,
+0.3 / 0.15 at 1,377, with a mask of keys 0.27; memory there 2.3 / 0.5 GiB in place of 13 / 24. Flash takes 1.2 to 1.8
+times as long as cuDNN's, the efficient kernel 2 to 3.6 times. float32, efficient kernel: 1.2 to 1.5 at 128 to 1,377,
+where TF32 is allowed 1.4 to 2.9: it is taken for its memory (4.6 GiB in place of 26 at 1,377). All were right, in 941
+cases.
 
 Two cores, float32, forward and gradient of 4 runs, time over that of the formula, with 2 heads of 100 / 4 of 16
 features: 1.0 to 1.8 at L = 25, 1.0 / 0.8 at 98 and 256, 0.8 / 0.45 at 512, 0.66 / 0.3 at 1,377; causal 0.6 / 0.35 at
 512 and 0.4 / 0.2 at 1,377; with masks up to 1.0 / 0.6 and 0.7 / 0.45. In bfloat16 the CPU's kernel gains nothing (0.5
 to 1.9). The machine was busy: take these as rough.
 
-A mask of keys that the kernel does not take as a bias becomes one more feature: zero for a key that is allowed, a large
-negative number for one that is not, times a large number for each query. A query without an allowed key has zero there,
-attends to all keys, and its result is dropped: no kernel then meets a row without a key, where they differ.
+Masks become what the kernels take in `attention_masks`.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,33 +32,28 @@ from torch import Tensor
 from torch._C._functorch import TransformType
 
 from tiebreak.layers.attention_kernels import How, Name, backward, forward
+from tiebreak.layers.attention_masks import LEAST_SCALE, as_bias, as_features, four_axes, levelled, of_keys
 
-# Queries times keys from which this form is taken; None: never. By device and type, and for "pairs" with a mask that
-# differs from query to query or has numbers, which on a GPU only the efficient kernel takes.
+# Queries times keys from which this form is taken; None: never. By device and type, and for "pairs" with a mask that is
+# no feature (it differs from query to query, or has numbers and float16): on a GPU only the efficient kernel takes it.
 LONG: dict[str, int | None] = {
     "cpu": 512**2,
     "cpu half": None,
     "cuda": 4096**2,
-    "cuda causal": 1024**2,
+    "cuda causal": 2048**2,
     "cuda half": 256**2,
     "cuda half pairs": 1024**2,
 }
 HALF_KERNEL: Name | None = None  # of CUDA without a bias, to measure; None: cuDNN's where it serves, else flash
 CUDNN, CUDNN_WIDEST = 90100, 128  # the version and the features of a head from which, up to which, cuDNN's is taken
-WIDEST = 256  # features of a head that the kernels take
+WIDEST = 192  # features of a head under which all kernels serve, on all GPUs
+BIASED = {"efficient", "cpu"}  # kernels that take a bias
 BIAS = 3  # place of the bias among the arguments of the functions below
-FAR = {torch.float16: 6e4, torch.bfloat16: 1e15, torch.float32: 1e15}  # its square is out of reach of any score
 TYPES = {"cpu": (torch.float32, torch.bfloat16), "cuda": (torch.float32, torch.bfloat16, torch.float16)}
 
 
 def attend_if_long(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    *,
-    mask: Tensor | None = None,
-    causal: bool = False,
-    scale: float | None = None,
+    q: Tensor, k: Tensor, v: Tensor, *, mask: Tensor | None = None, causal: bool = False, scale: float | None = None
 ) -> Tensor | None:
     """What `attention.attend` computes where this form takes it, else None.
 
@@ -64,21 +65,21 @@ def attend_if_long(
         return None
     rounded = torch.is_autocast_enabled(device)
     dtype = torch.get_autocast_dtype(device) if rounded else q.dtype
-    pairs = mask is not None and (mask.shape[-2] > 1 or mask.dtype != torch.bool)
+    pairs = mask is not None and not of_keys(mask, dtype)
     least = LONG.get(_kind(q, dtype, causal=causal, pairs=pairs))
     if least is None or q.ndim < 3 or q.shape[-2] * k.shape[-2] < least:
         return None
     if not rounded:
-        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal=causal, scale=scale) else None
     q, k, v = (each if each.dtype == torch.float64 else each.to(dtype) for each in (q, k, v))  # as autocast does
     with torch.autocast(device, enabled=False):
-        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal) else None
+        return _attend(q, k, v, mask, causal, scale) if computes(q, k, v, mask, causal=causal, scale=scale) else None
 
 
-def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, causal: bool = False) -> bool:
+def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bool, scale: float | None) -> bool:
     """Whether the kernels compute attention of these. Only shapes and types are looked at."""
     queries, keys = q.shape[-2], k.shape[-2]
-    if causal and queries != keys:
+    if (causal and queries != keys) or (scale is not None and not scale >= LEAST_SCALE):
         return False
     if not (q.dtype == k.dtype == v.dtype and q.dtype in TYPES[q.device.type] and q.device == k.device == v.device):
         return False
@@ -93,19 +94,17 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, 
     lead, width = q.shape[:-2], v.shape[-1]
     heads = lead[-1]
     rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
-    kernel = _kernel(q)
+    kernel = _kernel(q, v)
+    how = How(kernel, causal, q.shape[-1] ** -0.5 if scale is None else scale)
     none, columns, bias = None, None, None
     if mask is not None:
-        mask = _four_axes(mask, lead, k.shape[-2])
-        if mask.dtype != torch.bool:
-            none, bias = _finite(mask.to(q.dtype))
-        elif mask.shape[-2] == 1 and (causal or kernel not in {"efficient", "cpu"}):
-            none, columns = _as_features(mask, q, causal)
+        mask = four_axes(mask, lead, k.shape[-2])
+        if of_keys(mask, q.dtype) and (causal or kernel not in BIASED):
+            none, columns = as_features(mask, how, q.dtype)
         else:
-            none, bias = _as_bias(mask, q, causal)
+            none, bias = as_bias(mask, q, causal) if mask.dtype == torch.bool else levelled(mask, q.dtype)
     if bias is not None and q.is_cuda:
-        kernel = "efficient"
-    how = How(kernel, causal, q.shape[-1] ** -0.5 if scale is None else scale)
+        how = replace(how, kernel="efficient")
     out = _Attend.apply(*_padded(rows, columns), bias, how)[0][..., :width]  # type: ignore[no-untyped-call]
     if none is not None:
         out = out.masked_fill(none, 0.0)
@@ -127,18 +126,19 @@ def _capable(device: torch.device) -> bool:
     return torch.version.hip is None and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
-def _kernel(q: Tensor) -> Name:
+def _kernel(q: Tensor, v: Tensor) -> Name:
     if not q.is_cuda:
         return "cpu"
     if q.dtype == torch.float32:
         return "efficient"
-    return HALF_KERNEL or ("cudnn" if q.shape[-1] < CUDNN_WIDEST and _has_cudnn(q.device) else "flash")
+    narrow = max(q.shape[-1], v.shape[-1]) < CUDNN_WIDEST
+    return HALF_KERNEL or ("cudnn" if narrow and _has_cudnn(q.device) else "flash")
 
 
 @lru_cache(maxsize=16)
 def _has_cudnn(device: torch.device) -> bool:
     """Whether cuDNN has attention for this GPU (measured on Hopper) in a version that is known to be right."""
-    version = torch.backends.cudnn.version() or 0
+    version = torch.backends.cudnn.version() or 0  # type: ignore[no-untyped-call]
     return version >= CUDNN and torch.cuda.get_device_capability(device)[0] >= 9
 
 
@@ -161,38 +161,6 @@ def _usable(mask: Tensor, pairs: tuple[int, ...]) -> bool:
         return False
     fits = all(have in (1, want) for have, want in zip(mask.shape[::-1], pairs[::-1], strict=False))
     return fits and not _tracked(mask)
-
-
-def _four_axes(mask: Tensor, lead: tuple[int, ...], keys: int) -> Tensor:
-    """A mask that broadcasts to [*lead, Lq, Lk] as one that broadcasts to [B, H, Lq, Lk], with all keys."""
-    mask = mask.expand(*mask.shape[:-1], keys)
-    if len(lead) > 2:
-        return mask.expand(*lead, *mask.shape[-2:]).reshape(-1, lead[-1], *mask.shape[-2:])
-    return mask[(None,) * (4 - mask.ndim)]
-
-
-def _as_bias(mask: Tensor, q: Tensor, causal: bool) -> tuple[Tensor, Tensor]:
-    """Which queries have no key, and a bias that forbids what the mask does, except to them."""
-    if causal:
-        mask = mask & torch.ones(q.shape[-2], mask.shape[-1], dtype=torch.bool, device=q.device).tril()
-    none = ~mask.any(dim=-1, keepdim=True)
-    lowest = torch.finfo(q.dtype).min / 2
-    bias = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~(mask | none), lowest)
-    return none, bias
-
-
-def _finite(bias: Tensor) -> tuple[Tensor, Tensor]:
-    """Which queries have no key, and a bias without -inf."""
-    none = (bias == -torch.inf).all(dim=-1, keepdim=True)
-    return none, bias.masked_fill(none, 0.0).clamp_min(torch.finfo(bias.dtype).min / 2)
-
-
-def _as_features(mask: Tensor, q: Tensor, causal: bool) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """Which queries have no key, and one more feature of queries and of keys [B or 1, H or 1, L, 1] that forbids."""
-    keys = mask.transpose(-1, -2)
-    some = keys.cumsum(dim=-2) > 0 if causal else keys.any(dim=-2, keepdim=True)
-    far = FAR[q.dtype]
-    return ~some, (torch.where(some, far, 0.0).to(q.dtype), torch.where(keys, 0.0, -far).to(q.dtype))
 
 
 def _padded(rows: list[Tensor], columns: tuple[Tensor, Tensor] | None) -> list[Tensor]:

@@ -6,6 +6,7 @@ of its operations. Under vmap autocast acts below the gradient: it rounds or wid
 knows other types, and fails. So attention gets rounded operands here and computes without autocast: bfloat16 products
 and a softmax that is float32 inside, as in the fused kernels. Long sequences take the fused kernels, with a rule for
 vmap of our own: see `long_attention`. Packed sequences have no rule at all, see `packed_rows`.
+Layer normalisation on a GPU is one kernel, see `mapped_norm`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from tiebreak.layers.long_attention import attend_if_long
+from tiebreak.layers.mapped_norm import normalise
 from tiebreak.layers.packed_rows import PackingAsPadding
 
 _attend = F.scaled_dot_product_attention
+NORMS = (F.layer_norm, torch.layer_norm)
 
 
 def _attention(*args: Any, **kwargs: Any) -> Tensor:
@@ -60,11 +63,14 @@ def _long(
     return attend_if_long(query, key, value, mask=attn_mask, causal=is_causal, scale=scale)
 
 
-class _Attention(TorchFunctionMode):
-    """Catches the function under any name; inside torch's own Python functions a mode is not active."""
+class _Forms(TorchFunctionMode):
+    """Catches the functions under any name; inside torch's own Python functions a mode is not active."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        return (_attention if func is _attend else func)(*args, **(kwargs or {}))
+        given = kwargs or {}
+        if func in NORMS and (found := normalise(*args, **given)) is not None:
+            return found
+        return (_attention if func is _attend else func)(*args, **given)
 
 
 @contextmanager
@@ -75,7 +81,7 @@ def mapped_forms() -> Iterator[None]:
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
     try:
-        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Attention():
+        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
             yield
     finally:
         F.scaled_dot_product_attention = _attend

@@ -48,7 +48,7 @@ class Captured:
         self._pool: Any = torch.cuda.graph_pool_handle()  # shared: its graphs never run at the same time
         # The products were not ours yet when the kernels of other layers were compiled.
         self._ready = compiled or all(node.target is not OP for node in traced.graph.graph.nodes)
-        self._graphs = {count: self._capture(count) for count in (steps, 1)}
+        self._graphs = {count: self._capture(count) for count in dict.fromkeys((steps, 1))}
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:
         """Run the steps of one replay."""

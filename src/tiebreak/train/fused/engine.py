@@ -24,6 +24,7 @@ from tiebreak.layers.batchnorm import batchnorms, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
+from tiebreak.layers.mapped_norm import own_norms
 from tiebreak.layers.product_conv import compile_kernels, has_products, use_products
 from tiebreak.layers.rnn import Recurrent, use_plain_cells
 from tiebreak.layers.stacked_conv import stack_convolutions
@@ -259,17 +260,18 @@ class Fused:
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             weigh_rows(self._network, None, native=native)
             trial = partial(step, two[0], {**two[1], "split": split}, two[2])
-            meanwhile = None  # a call fills caches, and raises if the design cannot be fused
-            if self._device.type == "cuda" and has_products(self._network):
-                meanwhile = compile_kernels(trial, partial(self.evaluate_two, split))
-            else:
-                trial()
-            program = make_program(
-                *(step, state, {**own, "split": split}, row),
-                steps=min(stride, steps),
-                compiled=compiled,
-                meanwhile=meanwhile,
-            )
+            with own_norms(not compiled):
+                meanwhile = None  # a call fills caches, and raises if the design cannot be fused
+                if self._device.type == "cuda" and has_products(self._network):
+                    meanwhile = compile_kernels(trial, partial(self.evaluate_two, split))
+                else:
+                    trial()
+                program = make_program(
+                    *(step, state, {**own, "split": split}, row),
+                    steps=min(stride, steps),
+                    compiled=compiled,
+                    meanwhile=meanwhile,
+                )
             weigh_rows(self._network, None)
             self._training[place] = split, program
             self._setup += time.perf_counter() - start
@@ -303,7 +305,9 @@ class Fused:
             meanwhile = None
             if self._device.type == "cuda" and has_products(self._network):
                 meanwhile = compile_kernels(partial(function, self._carried, shared, batch))
-            self._evaluating[shapes] = make_program(function, self._carried, shared, batch, meanwhile=meanwhile)
+            self._evaluating[shapes] = make_program(
+                function, self._carried, shared, batch, meanwhile=meanwhile, merge=True
+            )
             self._setup += time.perf_counter() - start
         return self._evaluating[shapes]
 

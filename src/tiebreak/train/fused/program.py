@@ -33,28 +33,36 @@ def make_program(
     steps: int = 1,
     compiled: bool = False,
     meanwhile: AbstractContextManager[None] | None = None,
+    merge: bool = False,
 ) -> Program:
     """The function, traced for tensors of these shapes. On a GPU, `steps` calls are captured as one CUDA graph.
 
-    It is traced inside `meanwhile`, at whose end everything is there that the function needs to run.
+    It is traced inside `meanwhile`, at whose end everything is there that the function needs to run. `merge`: what it
+    computes several times is computed once, see `repeated_operations`.
     """
     if leaves_of(row)[0].is_cuda:
         from tiebreak.train.fused.capture import Captured
 
         with meanwhile or nullcontext():
-            traced = trace(function, state, shared, row)
+            traced = trace(function, state, shared, row, merge=merge)
         return Captured(traced, state, shared, row, steps=steps, compiled=compiled)
-    return Traced(function, state, shared, row)
+    return Traced(function, state, shared, row, merge=merge)
 
 
 class Traced:
     """The traced operations, called one by one from Python."""
 
     def __init__(
-        self, function: Function, state: Mapping[str, Any], shared: Mapping[str, Any], row: StepInputs
+        self,
+        function: Function,
+        state: Mapping[str, Any],
+        shared: Mapping[str, Any],
+        row: StepInputs,
+        *,
+        merge: bool = False,
     ) -> None:
         self._leaves = leaves_of(state, shared)
-        self._trace = trace(function, state, shared, row)
+        self._trace = trace(function, state, shared, row, merge=merge)
         self.operations = self._trace.operations
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:

@@ -30,6 +30,7 @@ from tiebreak.system import collector_paused
 from tiebreak.tasks.interface import Hypers, Split, Task, select
 from tiebreak.train.augmentation import augmented
 from tiebreak.train.foreach_update import Traced
+from tiebreak.train.fused.repeated_operations import merge_repeated
 from tiebreak.train.optim import clip_factor, update
 from tiebreak.train.precision import callable_in
 
@@ -207,8 +208,10 @@ class Trace:
         return pytree.tree_unflatten(self.graph(*leaves), self.result)
 
 
-def trace(function: Function, *arguments: Any) -> Trace:
+def trace(function: Function, *arguments: Any, merge: bool = False) -> Trace:
     """The operations of a call, for arguments of these shapes. Nothing is computed.
+
+    `merge`: what is computed several times is computed once, see `repeated_operations`.
 
     The caches of layers must be filled before: call the function once, with any number of runs.
     """
@@ -224,6 +227,8 @@ def trace(function: Function, *arguments: Any) -> Trace:
         graph = make_fx(flat, tracing_mode="fake", _allow_non_fake_inputs=True)(*leaves)
     graph.graph.set_codegen(CodeGen())  # plain arguments and a plain list, without pytrees around them
     graph.graph.eliminate_dead_code()
+    if merge:
+        merge_repeated(graph.graph)
     graph.recompile()
     return Trace(graph, results[-1])
 
