@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from support.families import FAMILIES, floats, task_of
+from support.families import FAMILIES, floats, options_of, task_of
 from support.fused_jobs import ends, job_of, numbers, saved_in, train_job
 from support.twins import apart, begin, find, make_run, planned, silent, tensors
 from tiebreak.drive import worker
@@ -120,3 +120,48 @@ def test_evaluation_that_trains_changes_the_run_on_validation_and_not_on_test(tm
     outcomes = again.task.outcomes_from_losses(again.split("test", {}), losses)  # type: ignore[attr-defined]
     score = again.task.score(outcomes)
     assert end.finals[0].metrics == score[0]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", ["rnn-sigmoid", "transformer"])
+def test_a_pass_without_learning_is_evaluation_with_dropout(name: str, rule: str, tmp_path: Path) -> None:
+    """Without dropout it is the evaluation; with it, the pass that trains only before its first update."""
+    design = find(name, tmp_path)
+    runs = [make_run(design, seed=seed, batch=1, dropout=rate, **RULES[rule]) for seed, rate in ((0, 0.0), (1, 0.3))]
+    looped, fused = begin(design, runs), begin(design, runs)
+    trainer, trainers = fused.fused(), looped.looped()
+    trainer.train_epoch(text(0), silent)
+    for each in trainers:
+        each.train_epoch(text(0), silent)
+    test, before = text(2, 3), [{key: each.clone() for key, each in state.params.items()} for state in fused.states]
+    plain = [metrics["loss"] for metrics, _ in trainer.evaluate(test)]
+    found = trainer.train_on(test, learning=False)
+    for state, params in zip(fused.states, before, strict=True):
+        assert apart(state.params, params) == 0.0
+    for losses, each in zip(found, trainers, strict=True):
+        np.testing.assert_allclose(losses, each.train_on(test, learning=False)[0], rtol=1e-10)
+    task = task_of(design)
+    scores = [task.score(task.outcomes_from_losses(test, losses))[0]["loss"] for losses in found]  # type: ignore[attr-defined]
+    assert scores[0] == pytest.approx(plain[0], rel=1e-6), "no dropout"
+    assert scores[1] != pytest.approx(plain[1], rel=1e-3), "dropout"
+
+
+@pytest.mark.parametrize("strategy", ["loop", "fused"])
+def test_runs_tested_with_and_without_dropout_are_trained_once(strategy: Strategy, tmp_path: Path) -> None:
+    family = FAMILIES["language"]
+    family.write_data(tmp_path)
+    arm = {"design": "rnn-sigmoid", "build": options_of(find("rnn-sigmoid", tmp_path))}
+    arms = [{"name": "one", **arm}, {"name": "two", **arm, "evaluation": {"training_mode": True}}]
+    runs, _ = planned("rnn-sigmoid", tmp_path, tmp_path, seeds=2, fixed={"lr": 0.003, "dropout": 0.5}, arms=arms)
+    assert len(runs) == 2
+    messages = train_job(job_of(runs, None, tmp_path / strategy, tmp_path, strategy=strategy))
+    last = saved_in(messages)
+    for end in (message for message in messages if isinstance(message, RunEnded)):
+        scores = {final.evaluation: final.metrics["loss"] for final in end.finals}
+        assert list(scores) == ["default", "training_mode=True"]
+        assert scores["default"] != pytest.approx(scores["training_mode=True"], rel=1e-3)
+    again = make_group(job_of(runs, None, tmp_path / strategy, tmp_path, strategy=strategy))
+    steps = again.task.sizes(again.data, runs[0].options)["train"]
+    for run, state in zip(runs, again.states, strict=True):
+        checkpoint.restore(tmp_path / strategy, last[run.identity][0], state)
+        assert state.steps == 3 * steps, "testing is no part of the run"

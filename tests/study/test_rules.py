@@ -60,6 +60,17 @@ def test_nan_is_never_within_bounds() -> None:
             "arms[1].options.vocabulary",
             "study's options",
         ),
+        (
+            {"arms": [{"name": "one", "design": "lstm", "evaluation": {"training_mode": True}}]}
+            | {"options": {"evaluation_trains": True}},
+            "arms[1].evaluation.training_mode",
+            "remove this key",
+        ),
+        (
+            {"arms": [{"name": "one", "design": "lstm", "evaluation": {"training_mode": True}, "fixed": {"ema": 0.9}}]},
+            "arms[1]",
+            "training_mode",
+        ),
         ({"quick": {"build_of": {"three": {}}}}, "quick.build_of", "'three'"),
         ({"quick": {"options": {"windows": 3}}}, "quick.options", "'window'"),
         ({"quick": {"fixed": {"lrr": 0.1}}}, "quick.fixed", "'lr'"),

@@ -161,6 +161,9 @@ def test_what_evaluation_that_trains_has_seen_is_scored_token_by_token() -> None
     assert isinstance(TASK, Online)
     assert not TASK.trains_in_evaluation
     assert TASK.with_options({"evaluation_trains": True}).trains_in_evaluation
+    modes = {name: TASK.with_options({name: True}) for name in ("evaluation_trains", "training_mode", "window")}
+    assert [name for name, task in modes.items() if task.evaluates_in_training_mode] == list(modes)[:2]
+    assert not modes["training_mode"].trains_in_evaluation
     split = TASK.split(data((400, 98, 97)), "val", options(), {})
     losses = np.linspace(1.0, 2.0, len(split["real"]))
     counts = split["real"].sum(dim=(1, 2)).numpy()

@@ -140,7 +140,12 @@ TASKS: Mapping[str, TaskEntry] = {
                 of_data=True,
             ),
         },
-        evaluation={},
+        evaluation={
+            "training_mode": Option(
+                default=False,
+                line="read the test text in training mode (dropout on), as report R4 did, but without training on it",
+            )
+        },
         protocols={"audited": Protocol(), "as-reported": Protocol(options={"evaluation_trains": True})},
         use={
             "temperature": Option(

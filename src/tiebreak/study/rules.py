@@ -126,11 +126,18 @@ def _check_batch(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> 
 
 
 def _check_evaluation_that_trains(key: str, arm: Arm, study: Study, task: registry.TaskEntry) -> None:
-    """Averaged weights are for evaluation without training; report R4's evaluation trains."""
+    """Averaged weights are for evaluation in evaluation mode; report R4's evaluation trains, with dropout."""
     options = {**task.protocols[arm.protocol or study.protocol].options, **study.options, **arm.options}
+    trains, mode = options.get("evaluation_trains"), arm.evaluation.get("training_mode")
+    if trains and mode:
+        raise ValueError(
+            f"{key}.evaluation.training_mode: evaluation_trains is on, and its passes are in training mode anyway;"
+            " remove this key, or set options.evaluation_trains to false"
+        )
     averaged = any("ema" in given for given in (study.fixed, arm.fixed, study.grid_of(arm)))
-    if averaged and options.get("evaluation_trains"):
-        raise ValueError(f"{key}: ema averages weights for evaluation, but evaluation_trains is on; remove one of them")
+    if averaged and (trains or mode):
+        name = "evaluation_trains" if trains else "evaluation.training_mode"
+        raise ValueError(f"{key}: ema averages weights for evaluation, but {name} is on; remove one of them")
 
 
 def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:

@@ -88,11 +88,18 @@ class Task(Protocol):
 
 @runtime_checkable
 class Online(Protocol):
-    """A task whose evaluation may train, as that of report R4 did: the loss before each update is scored."""
+    """A task whose evaluation may be a pass in training mode, as that of report R4 was, or train as well.
+
+    The loss before each update is scored.
+    """
 
     @property
     def trains_in_evaluation(self) -> bool:
-        """Whether it does, under the task's options."""
+        """Whether evaluation trains, under the task's options."""
+
+    @property
+    def evaluates_in_training_mode(self) -> bool:
+        """Whether dropout is on in evaluation; so it is where evaluation trains."""
 
     def outcomes_from_losses(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Outcomes from the loss of every step of a pass over a split."""

@@ -121,6 +121,11 @@ class Language:
         """Whether passes over validation and test text train too."""
         return bool(self.options.get("evaluation_trains", False))
 
+    @property
+    def evaluates_in_training_mode(self) -> bool:
+        """Whether dropout is on in evaluation."""
+        return self.trains_in_evaluation or bool(self.options.get("training_mode", False))
+
     def outcomes_from_losses(self, split: Split, losses: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """Outcomes from the mean loss of every window, before the update on it."""
         counts = split["real"].sum(dim=(1, 2)).cpu().numpy().astype(np.float64)

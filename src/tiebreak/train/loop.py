@@ -47,13 +47,13 @@ class Loop:
 
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the run's next epoch. Returns its mean training loss, over the losses before each update."""
-        losses = self._train_pass(split, tick)
+        losses = self._train_pass(split, tick, learning=True)
         self._state.epoch += 1
         return [float(losses.mean())]
 
-    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+    def train_on(self, split: Split, *, learning: bool = True) -> list[npt.NDArray[np.float64]]:
         """One pass that does not advance the epoch counter. Returns the loss of every step, before its update."""
-        return [self._train_pass(split, lambda share, steps: None).cpu().numpy()]
+        return [self._train_pass(split, lambda share, steps: None, learning=learning).cpu().numpy()]
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
         """Evaluate the run."""
@@ -76,8 +76,8 @@ class Loop:
         """A loop needs no preparation."""
         return 0.0
 
-    def _train_pass(self, split: Split, tick: Tick) -> Tensor:
-        """Train on every example of a split once. Returns the losses of all steps."""
+    def _train_pass(self, split: Split, tick: Tick, *, learning: bool) -> Tensor:
+        """Train on every example of a split once, or with a learning rate of 0. Returns the losses of all steps."""
         task, network, run, state = self._task, self._network, self._run, self._state
         like = next(iter(state.params.values()))
         batches = epoch_batches(run.seed, state.epoch, count(task, split), run.batch, shuffled=not task.ordered)
@@ -90,7 +90,7 @@ class Loop:
             layer.key = now[number]
         augment_keys = step_keys(stream(run.seed, "augment"), state.steps, steps, 1)[:, 0].to(like.device)
         hypers = hyper_tensors(run, like)
-        course = factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
+        course = learning * factors(run.optimiser.schedule, state.epoch, steps, run.epochs, state.reduction)
         kind = run.optimiser.kind
         update = updates(kind, state, hypers, per_step(kind, hypers, course, state.steps))
 

@@ -34,10 +34,10 @@ class Engine(Protocol):
     def train_epoch(self, split: Split, tick: Tick) -> list[float]:
         """Train the next epoch of every run. Returns their mean training losses, taken before each update."""
 
-    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+    def train_on(self, split: Split, *, learning: bool = True) -> list[npt.NDArray[np.float64]]:
         """One pass of every run that does not advance the epoch counter. The loss of every step, before its update.
 
-        The learning rates are those of the next epoch.
+        The learning rates are those of the next epoch; without `learning` they are 0, and parameters stay as they are.
         """
 
     def evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
@@ -94,21 +94,18 @@ class Trainer:
                 break
         yield from self._finals()
 
-    @property
-    def _online(self) -> bool:
-        return isinstance(self._group.task, Online) and self._group.task.trains_in_evaluation
+    def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN, *, undone: bool = False) -> list[Evaluation]:
+        """Evaluate every run on a split; with some options by a pass in training mode (`Online`).
 
-    def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN) -> list[Evaluation]:
-        """Evaluate every run on a split. With a task option, evaluation also trains (`Online.trains_in_evaluation`).
-
-        Training on validation changes the parameters that are saved with the epoch. Training on the test split is
-        rolled back, so that a run ends at its last checkpoint, whatever it was evaluated on.
+        Training on validation changes the parameters that are saved with the epoch. All that a pass over the test split
+        changes is `undone`, so that a run ends at its last checkpoint, whatever it was evaluated on.
         """
-        task = self._group.task
-        if not (isinstance(task, Online) and task.trains_in_evaluation):
+        task = self._group.task.with_options(how)
+        if not (isinstance(task, Online) and task.evaluates_in_training_mode):
             return self._engine.evaluate(split, how)
-        bound = task.with_options(how)
-        return [bound.score(task.outcomes_from_losses(split, losses)) for losses in self._engine.train_on(split)]
+        with rollback(self._group.states if undone else ()):
+            losses = self._engine.train_on(split, learning=task.trains_in_evaluation)
+        return [task.score(task.outcomes_from_losses(split, each)) for each in losses]
 
     def _clocks(self, name: str, start: float) -> dict[str, float]:
         """The seconds since `start`; those of tracing and compiling are listed separately."""
@@ -168,8 +165,7 @@ class Trainer:
         finals: dict[int, list[FinalRecord]] = {row: [] for row in ending}
         for key, how in evaluations.items():
             start = time.perf_counter()
-            with rollback(self._group.states if self._online else ()):
-                results = self._evaluate(self._group.split("test", how), how)
+            results = self._evaluate(self._group.split("test", how), how, undone=True)
             share = (time.perf_counter() - start) / len(ending)
             for row, run in ending.items():
                 if how in run.evaluations:

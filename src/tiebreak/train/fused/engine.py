@@ -136,18 +136,23 @@ class Fused:
             self._next = (examples, self._states[0].steps), self._epoch_inputs(examples)
         return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
 
-    def train_on(self, split: Split) -> list[npt.NDArray[np.float64]]:
+    def train_on(self, split: Split, *, learning: bool = True) -> list[npt.NDArray[np.float64]]:
         """One pass that does not advance the epoch counter. Returns the loss of every step, before its update."""
-        totals = torch.stack(self._train_pass(split, lambda share, steps: None, 1)).cpu().numpy()
+        totals = torch.stack(self._train_pass(split, lambda share, steps: None, 1, learning=learning)).cpu().numpy()
         losses = np.diff(totals, axis=0, prepend=0.0)
         return [losses[:, row] for row in range(self._real)]
 
-    def _train_pass(self, split: Split, tick: Tick, stride: int) -> list[Tensor]:
-        """Train on every example once. The sums of losses [n] so far, on a GPU after every `stride` steps."""
+    def _train_pass(self, split: Split, tick: Tick, stride: int, *, learning: bool = True) -> list[Tensor]:
+        """Train on every example once. The sums of losses [n] so far, on a GPU after every `stride` steps.
+
+        Without `learning` all learning rates are 0.
+        """
         examples = count(self._task, split)
         ready, self._next = self._next, None
         place = examples, self._states[0].steps
         inputs = ready[1] if ready is not None and ready[0] == place else self._epoch_inputs(examples)
+        if not learning:
+            inputs = {**inputs, "changing": {**inputs["changing"], "lr": torch.zeros_like(inputs["changing"]["lr"])}}
         inputs = mapped(inputs, lambda values: values.to(self._device))
         self._network.train()
         parts = self._training_parts(split, inputs, stride)
