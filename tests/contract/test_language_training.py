@@ -165,3 +165,32 @@ def test_runs_tested_with_and_without_dropout_are_trained_once(strategy: Strateg
     for run, state in zip(runs, again.states, strict=True):
         checkpoint.restore(tmp_path / strategy, last[run.identity][0], state)
         assert state.steps == 3 * steps, "testing is no part of the run"
+
+
+@pytest.mark.parametrize("way", ["dropout", "training"])
+def test_a_run_that_stopped_early_is_tested_as_if_alone(way: str, tmp_path: Path) -> None:
+    """Its cohort's dropout keys, learning rate and memory of the optimiser go on; the test pass starts at its own."""
+    family = FAMILIES["language"]
+    family.write_data(tmp_path)
+    arm = {"design": "rnn-sigmoid", "build": options_of(find("rnn-sigmoid", tmp_path))}
+    how = {"training_mode": True} if way == "dropout" else {}
+    more = {
+        "options": {**family.options, "evaluation_trains": way == "training"},
+        "fixed": {"lr": 0.5, "dropout": 0.5, "momentum": 0.9},
+        "optimiser": {"kind": "sgd", "schedule": {"kind": "linear", "floor": 0.1}},
+        "budget": {"epochs": 8, "batch": 1, "patience": 1},
+        "arms": [{"name": "one", **arm}, {"name": "two", **arm, "evaluation": how}],
+    }
+    runs, _ = planned("rnn-sigmoid", tmp_path, tmp_path, **more)
+
+    def scores(messages: list[Message]) -> dict[str, tuple[int, dict[str, float]]]:
+        found = [message for message in messages if isinstance(message, RunEnded)]
+        return {each.record.identity: (each.record.epoch, dict(each.finals[-1].metrics)) for each in found}
+
+    together = scores(train_job(job_of(runs, None, tmp_path / "together", tmp_path)))
+    assert len({epoch for epoch, _ in together.values()}) > 1, "they stopped at different epochs"
+    alone = scores(train_job(job_of(runs, None, tmp_path / "loop", tmp_path, strategy="loop")))
+    for identity, (epoch, metrics) in alone.items():
+        assert together[identity] == (epoch, pytest.approx(metrics, rel=1e-4))
+    saved = saved_in(train_job(job_of(runs, None, tmp_path / "killed", tmp_path), 4))
+    assert scores(train_job(job_of(runs, None, tmp_path / "killed", tmp_path, saved))) == together

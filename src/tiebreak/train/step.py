@@ -115,15 +115,33 @@ def averaged(state: State) -> Iterator[None]:
         state.params[name].copy_(values)
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """A state as it was at a time: copies of its tensors."""
+
+    tensors: list[Tensor]
+    epoch: int
+    steps: int
+
+    @classmethod
+    def of(cls, state: State) -> Snapshot:
+        """The state now."""
+        return cls([values.clone() for values in state.tensors().values()], state.epoch, state.steps)
+
+    def restore(self, state: State) -> None:
+        """Bring the same state back to what it was, in place."""
+        for values, saved in zip(state.tensors().values(), self.tensors, strict=True):
+            values.copy_(saved)
+        state.epoch, state.steps = self.epoch, self.steps
+
+
 @contextmanager
 def rollback(states: Sequence[State]) -> Iterator[None]:
     """Restore the states after the block to what they were before it."""
-    before = [([values.clone() for values in state.tensors().values()], state.epoch, state.steps) for state in states]
+    before = [Snapshot.of(state) for state in states]
     yield
-    for state, (tensors, epoch, steps) in zip(states, before, strict=True):
-        for values, saved in zip(state.tensors().values(), tensors, strict=True):
-            values.copy_(saved)
-        state.epoch, state.steps = epoch, steps
+    for state, snapshot in zip(states, before, strict=True):
+        snapshot.restore(state)
 
 
 def loss_and_gradient(

@@ -23,7 +23,7 @@ from tiebreak.train import checkpoint, monitor
 from tiebreak.train.evaluate import PLAIN, Evaluation, not_finite
 from tiebreak.train.loop import Tick
 from tiebreak.train.run_group import RunGroup, machine_facts
-from tiebreak.train.step import rollback
+from tiebreak.train.step import Snapshot, rollback
 
 SAVE_SHARE = 0.05  # at most this share of the time goes into checkpoints: fused epochs can be short
 
@@ -60,6 +60,7 @@ class Trainer:
         self._job, self._group, self._engine, self._send = job, group, engine, send
         self._alive = dict(enumerate(group.runs))
         self._stopped: dict[int, int] = {}  # rows of runs that validation stopped -> their last epoch
+        self._ends: dict[int, Snapshot] = {}  # their states then, where a test pass goes on from them
         self._seconds, self._steps = 0.0, 0  # of training, on its own clock
         self._saved_at, self._save_cost = time.perf_counter(), 0.0
 
@@ -89,10 +90,17 @@ class Trainer:
                 yield self._epoch_done(values, seconds, stopping, last=left == 1)
             for row in stopping:
                 self._stopped[row] = self._group.states[row].epoch
+                if self._in_training_mode(self._alive[row]):
+                    self._ends[row] = Snapshot.of(self._group.states[row])
                 del self._alive[row]
             if not self._alive:
                 break
         yield from self._finals()
+
+    def _in_training_mode(self, run: Run) -> bool:
+        """Whether a test pass of the run depends on more of its state than on its weights."""
+        tasks = [self._group.task.with_options(how) for how in run.evaluations]
+        return any(isinstance(task, Online) and task.evaluates_in_training_mode for task in tasks)
 
     def _evaluate(self, split: Split, how: Mapping[str, Scalar] = PLAIN, *, undone: bool = False) -> list[Evaluation]:
         """Evaluate every run on a split; with some options by a pass in training mode (`Online`).
@@ -159,6 +167,8 @@ class Trainer:
         """The end of every run, with each of its evaluations on the test split."""
         ending = {row: run for row, run in enumerate(self._group.runs) if row in self._alive or row in self._stopped}
         for row in ending:
+            if row in self._ends:  # its cohort went on, and its row with it
+                self._ends[row].restore(self._group.states[row])
             if self._group.states[row].best:
                 monitor.load_evaluated(self._group.states[row])
         evaluations = {evaluation_key(how): how for run in ending.values() for how in run.evaluations}

@@ -94,8 +94,8 @@ class Fused:
         self._training: dict[tuple[int, bool], tuple[Split, Program]] = {}
         self._evaluating: dict[tuple[str, tuple[tuple[int, ...], ...]], Program] = {}
         self._compiled = compiled  # on a GPU; None: where it pays
-        self._next: tuple[tuple[int, int], StepInputs] | None = (
-            None  # the next epoch's inputs, if computed already, for this many examples and steps done
+        self._next: tuple[tuple[int, list[int]], StepInputs] | None = (
+            None  # the next epoch's inputs, if computed already, for this many examples and steps done by each run
         )
         self._timed: StepInputs | None = None  # of `train_steps`
         self._setup = 0.0
@@ -133,7 +133,7 @@ class Fused:
         ahead = self._runs[0].optimiser.schedule.kind != "plateau"  # its rates depend on the evaluation to come
         if ahead and self._device.type == "cuda" and self._states[0].epoch < self._runs[0].epochs:
             examples = count(self._task, split)  # computed while the GPU still works
-            self._next = (examples, self._states[0].steps), self._epoch_inputs(examples)
+            self._next = (examples, self._steps_done()), self._epoch_inputs(examples)
         return (totals[-1] / (self._states[0].steps - before)).tolist()[: self._real]
 
     def train_on(self, split: Split, *, learning: bool = True) -> list[npt.NDArray[np.float64]]:
@@ -149,7 +149,7 @@ class Fused:
         """
         examples = count(self._task, split)
         ready, self._next = self._next, None
-        place = examples, self._states[0].steps
+        place = examples, self._steps_done()
         inputs = ready[1] if ready is not None and ready[0] == place else self._epoch_inputs(examples)
         if not learning:
             inputs = {**inputs, "changing": {**inputs["changing"], "lr": torch.zeros_like(inputs["changing"]["lr"])}}
@@ -345,6 +345,9 @@ class Fused:
         first, steps = self._states[0].steps + 1, len(inputs["indices"])  # which step it is: for a fused update
         counts = torch.arange(first, first + steps, dtype=torch.float32)[:, None]
         return {**inputs, "changing": {**inputs["changing"], "count": counts}}
+
+    def _steps_done(self) -> list[int]:
+        return [state.steps for state in self._states]
 
     def _wait(self) -> None:
         if self._device.type == "cuda":
