@@ -117,6 +117,9 @@ def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:
     assert found.stopping is not None
     assert (found.stopping.reason, found.stopping.next, found.stopping.looks) == ("not final", 9, (6,))
     assert "Not final" in found.answer
+    undecided = verdict(finished(9, 0.02, 0.05, looks=[6], end=20, ended=7, **UNTIL))
+    assert undecided.stopping is not None
+    assert undecided.stopping.chance is None, "the look at 9 is still to come"
 
 
 def test_a_smaller_cap_than_the_seeds_that_are_there_is_told_so() -> None:

@@ -93,7 +93,7 @@ def stopping_of(
     further = look_sizes(first, rule.max_seeds, last)[1:] if last < rule.max_seeds else ()
     chance: float | None = None
     reason: Literal["decided", "most seeds", "futile", "goes on", "not final"] = "goes on"
-    if undecided and further:
+    if undecided and further and complete:  # before, the runs that are there are no look
         chances = [_chance(tally, comparisons, index, looks, further) for index in undecided]
         chance = min((each for each in chances if each is not None), default=None)
     if not complete:
