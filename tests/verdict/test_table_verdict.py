@@ -53,3 +53,24 @@ def test_too_few_sets_say_so() -> None:
 def test_an_arm_without_scores_on_a_set_is_named() -> None:
     with pytest.raises(TiebreakError, match=r"'b' has no score of arm2"):
         table_verdict({"a": scores_of(3), "b": scores_of(2)}, TableQuestion(name="t", margin=0.1))
+
+
+def test_more_than_two_arms_are_ranked_where_every_pair_is_compared_by_seed() -> None:
+    arms = scores_of(4)
+    ranked = table_verdict({"": arms}, TableQuestion(name="t", margin=0.001)).ranking
+    assert [(arm.name, arm.letters) for arm in ranked] == [("arm3", "a"), ("arm2", "b"), ("arm1", "c"), ("arm0", "d")]
+    assert ranked[0].beats["arm0"] == 1.0
+    one = [("arm1", "arm0"), ("arm2", "arm0"), ("arm3", "arm0")]
+    assert table_verdict({"": arms}, TableQuestion(name="t", margin=0.001, pairs=one)).ranking == ()
+    assert table_verdict({"": arms}, TableQuestion(name="t", margin=0.001, pairing="unpaired")).ranking == ()
+    assert table_verdict({"": scores_of(2)}, TableQuestion(name="t", margin=0.001)).ranking == ()
+
+
+@pytest.mark.parametrize(("seeds", "warned"), [(4, False), (10, True)])
+def test_an_undecided_table_says_that_adding_runs_is_a_further_look(seeds: int, warned: bool) -> None:
+    noise: Scores = {"a": {seed: 0.8 + 0.01 * (seed % 3) for seed in range(seeds)}, "b": dict.fromkeys(range(seeds), 0.805)}
+    verdict = table_verdict({"": noise}, TableQuestion(name="t", margin=0.001))
+    assert verdict.primary.verdict == "undecided"
+    assert any("further look" in line for line in verdict.warnings) == warned
+    decided = table_verdict({"": scores_of(2)}, TableQuestion(name="t", margin=0.001))
+    assert not any("further look" in line for line in decided.warnings)

@@ -7,7 +7,8 @@ Arms that share a letter were not found different.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,24 +17,29 @@ from tiebreak.text import number_of
 from tiebreak.verdict.model import RankedArm
 from tiebreak.verdict.sequential import Looks
 from tiebreak.verdict.sides import arm_scores
-from tiebreak.verdict.statistics import ALPHA, Sample, chance_a_better, family_p, least_seeds
+from tiebreak.verdict.statistics import ALPHA, Goal, Sample, chance_a_better, family_p, least_seeds
 
 MOST_ARMS = 26  # that are ranked: one letter each at worst
 
 
 def ranking(tally: Tally, looks: Looks | None) -> tuple[RankedArm, ...]:
-    """The arms that can be compared, best first; empty for fewer than three or very many."""
-    goal, names = tally.study.goal(), [arm.name for arm in tally.study.arms]
-    if not 3 <= len(names) <= MOST_ARMS:
+    """The arms of a study that can be compared, each at its chosen setting."""
+    study = tally.study
+    scores = {arm.name: arm_scores(tally, arm.name, tally.chosen(arm.name), study.metric) for arm in study.arms}
+    return rank(scores, study.goal(), looks)
+
+
+def rank(scores: Mapping[str, Mapping[Any, float]], goal: Goal, looks: Looks | None = None) -> tuple[RankedArm, ...]:
+    """The arms that have scores, by arm and seed, best first; empty for fewer than three or very many."""
+    if not 3 <= len(scores) <= MOST_ARMS:
         return ()
-    scores = {name: arm_scores(tally, name, tally.chosen(name), tally.study.metric) for name in names}
-    names = [name for name in names if scores[name]]
+    names = [name for name in scores if scores[name]]
     means = {name: float(np.mean(list(scores[name].values()))) for name in names}
     names.sort(key=lambda name: -means[name] if goal == "max" else means[name])
     pairs = list(itertools.combinations(names, 2))
     least, samples = least_seeds(max(1, len(pairs))), []
     for a, b in pairs:
-        seeds = sorted(scores[a].keys() & scores[b].keys())
+        seeds = [seed for seed in scores[a] if seed in scores[b]]
         samples.append(Sample(a=[scores[a][seed] for seed in seeds], b=[scores[b][seed] for seed in seeds], goal=goal))
     found = family_p(samples, looks)
     apart = {
@@ -60,6 +66,14 @@ def too_few_to_rank(seeds: int, arms: int) -> str:
     pairs = arms * (arms - 1) // 2
     least = least_seeds(max(1, pairs))
     return "" if seeds >= least else f"{number_of(seeds, 'seed')} cannot tell {arms} arms apart, which takes {least}"
+
+
+def ranking_line(arms: Sequence[RankedArm], seeds: int) -> str:
+    """The order in one line, with the letters where so many seeds can tell arms apart."""
+    too_few = too_few_to_rank(seeds, len(arms))
+    ranks = "; ".join(arm.name if too_few else f"{arm.name} {arm.letters}" for arm in arms)
+    rule = too_few or "arms that share a letter cannot be told apart"
+    return f"ranking, best mean first ({rule}): {ranks}"
 
 
 def compact_letters(names: Sequence[str], apart: set[tuple[str, str]]) -> dict[str, str]:

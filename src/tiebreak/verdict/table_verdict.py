@@ -8,11 +8,16 @@ from dataclasses import dataclass, field
 
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges, sentences, statistics
-from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, Side, Verdict, measured
+from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, RankedArm, Side, Verdict, measured
+from tiebreak.verdict.ranking import rank
 from tiebreak.verdict.scores import Pairing, Pairs, Scores, common_arms, compare_each_set, compare_sets
 from tiebreak.verdict.statistics import Compared, Goal
 
 MOST_NAMED = 3  # comparisons in one warning
+LATER = (
+    "comparing again with more runs added is a further look, which the 5 % do not cover (added twice, equal arms look "
+    "different in 8 %): compare the new runs alone; `tiebreak run --until-decided` counts its looks"
+)
 NO_SEEDS = "the table has no seeds, so runs are compared as unpaired"
 
 
@@ -58,12 +63,18 @@ def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
         seeds=max(item.seeds for item in designs),
         planned=total,
         finished=total,
+        ranking=_ranking(sets, items, asked.goal),
         designs=tuple(designs),
         comparisons=tuple(items),
         reported=(),
         claims=(),
-        warnings=(*asked.notes, *_warnings(flags)),
+        warnings=(*asked.notes, *_warnings(flags), *([LATER] if any(_could_decide(item) for item in items) else [])),
     )
+
+
+def _could_decide(item: ComparisonResult) -> bool:
+    """Whether it is undecided with enough runs: then this was a look."""
+    return item.verdict == "undecided" and item.seeds >= statistics.least_seeds(1)
 
 
 def _warnings(flags: Sequence[tuple[ComparisonResult, tuple[str, ...]]]) -> list[str]:
@@ -78,6 +89,15 @@ def _warnings(flags: Sequence[tuple[ComparisonResult, tuple[str, ...]]]) -> list
         f"{fewer if 'seeds are fewer than' in flag and len(flags) > 1 else ''}"
         for flag, some in names.items()
     ]
+
+
+def _ranking(sets: Mapping[str, Scores], items: Sequence[ComparisonResult], goal: Goal) -> tuple[RankedArm, ...]:
+    """The arms in their order, where every pair was asked for and the runs are paired by seed."""
+    (scores, *others), arms = sets.values(), {arm for item in items for arm in (item.a, item.b)}
+    pairs = len(arms) * (len(arms) - 1) // 2
+    if others or len(items) < pairs or any(item.test != "paired-t" for item in items):
+        return ()
+    return rank(scores, goal)
 
 
 def _question(primary: Sequence[ComparisonResult], asked: TableQuestion) -> str:

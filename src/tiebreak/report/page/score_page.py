@@ -21,6 +21,7 @@ from tiebreak.report.page.tables import SettingRow
 from tiebreak.report.page.view import tiebreak_version
 from tiebreak.verdict import ranges, sentences
 from tiebreak.verdict.model import ComparisonResult, Verdict
+from tiebreak.verdict.ranking import too_few_to_rank
 from tiebreak.verdict.scores import Scores
 from tiebreak.verdict.table_verdict import answer
 
@@ -91,6 +92,7 @@ def content(
     return {
         "version": tiebreak_version(),
         "verdict": verdict,
+        "unranked": too_few_to_rank(verdict.seeds, len(verdict.ranking)),
         "quantity": directed(verdict.metric.name, verdict.metric.goal),
         "answer": answer(primary, number),
         "meaning": meaning(primary[:1]) if len(primary) == 1 else "",

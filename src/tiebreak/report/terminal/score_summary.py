@@ -12,6 +12,7 @@ from tiebreak.report import formatting
 from tiebreak.text import number_of, printable
 from tiebreak.verdict import sentences
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
+from tiebreak.verdict.ranking import ranking_line
 from tiebreak.verdict.scores import Scores
 from tiebreak.verdict.statistics import least_seeds
 
@@ -52,6 +53,8 @@ def print_compared(console: Console, verdict: Verdict, sets: Mapping[str, Scores
     for item in verdict.comparisons:
         for line in _comparison(item):
             write(line)
+    if verdict.ranking:
+        write(Text(printable(ranking_line(verdict.ranking, verdict.seeds)), style="dim"))
     write(Text(f"margin {verdict.margin:g}: a smaller difference does not matter (--margin)", style="dim"))
     if len(verdict.comparisons) > 1:
         write(Text(_family(verdict.comparisons), style="dim"))

@@ -18,7 +18,7 @@ from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of, printable, rounded
 from tiebreak.verdict.grid_edges import edge_sentences, wider_arms, wider_grid
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Verdict
-from tiebreak.verdict.ranking import too_few_to_rank
+from tiebreak.verdict.ranking import ranking_line
 from tiebreak.verdict.sentences import more_seeds
 from tiebreak.verdict.statistics import least_seeds
 
@@ -46,10 +46,7 @@ def print_verdict(console: Console, verdict: Verdict, report: Path | None, folde
     console.print()
     _print_comparisons(console, verdict)
     if verdict.ranking:
-        too_few = too_few_to_rank(verdict.seeds, len(verdict.ranking))
-        ranks = "; ".join(arm.name if too_few else f"{arm.name} {arm.letters}" for arm in verdict.ranking)
-        rule = too_few or "arms that share a letter cannot be told apart"
-        _say(console, f"ranking, best mean first ({rule}): {ranks}", "dim")
+        _say(console, ranking_line(verdict.ranking, verdict.seeds), "dim")
     if verdict.finished < verdict.planned:
         _say(console, f"not final: {verdict.finished} of {verdict.planned} planned runs ended", "yellow")
     for warning in verdict.warnings:
