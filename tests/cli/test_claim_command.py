@@ -60,13 +60,27 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
     assert all(each["file"] != "runs/any name/verdict.json" for row in json.loads(done.out) for each in row["results"])
 
 
+@pytest.mark.usefixtures("here")
+def test_a_study_that_says_what_an_identity_means_for_quality_is_taken_too(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    (primary,) = (item.name for item in Study.load("graph-normalisation").comparisons if item.primary)
+    compared = [{"name": primary, "a": "gcn", "b": "mlp"}]
+    run_here(graph_study(tmp_path / "mine.py", name="graph-normalisation", comparisons=compared), tmp_path / "runs/own")
+    done = tiebreak("claims", "--json", "--from", "runs")
+    assert done.err == ""
+    (found,) = (row for row in json.loads(done.out) if row["id"] == "gcn-rows-normalised")
+    assert found["verdict"] == "holds", "the identity decides"
+    assert ("runs/own/verdict.json", True) in [(each["file"], each["quality"]) for each in found["results"]]
+
+
 def test_without_results_of_the_user_the_kept_ones_are_shown(tiebreak: Tiebreak) -> None:
     found = rows(tiebreak)
     assert found["attention-translates"]["verdict"] == "holds"
     assert found["more-epochs-help"]["verdict"] in ("undecided", "hint")
 
 
-@pytest.mark.parametrize("options", [("nowhere",), ("--from", "nowhere"), ("a", "--from", "b"), ("--out", "x.html")])
+@pytest.mark.parametrize(
+    "options", [("nowhere",), ("--from", "nowhere"), ("a", "--from", "b"), ("--out", "x.html"), ("--json", "--html")]
+)
 def test_bad_options_are_one_line(tiebreak: Tiebreak, options: tuple[str, ...]) -> None:
     done = tiebreak("claims", *options)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)

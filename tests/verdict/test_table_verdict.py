@@ -68,7 +68,10 @@ def test_more_than_two_arms_are_ranked_where_every_pair_is_compared_by_seed() ->
 
 @pytest.mark.parametrize(("seeds", "warned"), [(4, False), (10, True)])
 def test_an_undecided_table_says_that_adding_runs_is_a_further_look(seeds: int, warned: bool) -> None:
-    noise: Scores = {"a": {seed: 0.8 + 0.01 * (seed % 3) for seed in range(seeds)}, "b": dict.fromkeys(range(seeds), 0.805)}
+    noise: Scores = {
+        "a": {seed: 0.8 + 0.01 * (seed % 3) for seed in range(seeds)},
+        "b": dict.fromkeys(range(seeds), 0.805),
+    }
     verdict = table_verdict({"": noise}, TableQuestion(name="t", margin=0.001))
     assert verdict.primary.verdict == "undecided"
     assert any("further look" in line for line in verdict.warnings) == warned

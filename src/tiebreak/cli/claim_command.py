@@ -53,6 +53,8 @@ def claims(
 
     if folder is not None and source is not None:
         raise TiebreakError(f"claims: DIR {folder} and --from {source} are the same option; give one of them")
+    if json and html:
+        raise TiebreakError("claims: --json and --html are two forms of the same; give one of them")
     if out is not None and not html:
         raise TiebreakError(f"--out {out}: the page is written with --html; add it")
     where, console = source or folder or Path("runs"), SafeConsole()
@@ -119,6 +121,7 @@ def own_entries(folder: Path) -> list[DocketEntry]:
 def _entries(study: StudyFolder) -> list[DocketEntry]:
     from tiebreak.results.folder import read_training_state
     from tiebreak.results.stored_study import load_study
+    from tiebreak.theory.claims import LEDGER
     from tiebreak.verdict.docket import Origin, entries_of
     from tiebreak.verdict.model import VERDICT_FILE
 
@@ -133,6 +136,7 @@ def _entries(study: StudyFolder) -> list[DocketEntry]:
         device=devices.most_common(1)[0][0] if devices else "unknown",
         command=shlex.join(["tiebreak", "run", str(study.path / "study.toml"), "--out", str(study.path)]),
         epochs=stored.budget.epochs,
+        quality=next((entry.id for entry in LEDGER if entry.identity and entry.study == study.study), None),
     )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     return entries_of(study.verdict.model_dump(mode="json"), origin, digest, stored)
