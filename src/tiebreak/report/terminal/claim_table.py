@@ -74,7 +74,7 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
 
 
 def _indented(console: Console, text: str, style: str = "") -> None:
-    console.print(Padding(Text(printable(text), style=style), (0, 0, 0, 2)))
+    console.print(Padding(Text(printable(text), style=style), (0, 0, 0, 2), expand=False))
 
 
 def _counts(some: Sequence[ClaimStatus]) -> str:
