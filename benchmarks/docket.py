@@ -51,13 +51,14 @@ def _timed(path: Path, item: dict[str, Any]) -> DocketEntry:
     """The last row of a benchmark that timed two designs alone and in turns."""
     try:
         row = json.loads(files.read_text(path))[-1]
-        ratio = {key: row[key] for key in ("low", "high")}
-        verdict = "a" if row["low"] > 1 else "b" if row["high"] < 1 else "undecided"
+        ratio, limits = {key: row[key] for key in ("low", "high")}, item.get("limits", "")
+        least = item.get("least", 1.0)  # the ratio that the claim is about
+        verdict = "a" if row["low"] > least else "b" if row["high"] < least else "undecided"
         figure = Figure(
-            what=item["what"], value=row["ratio"], **ratio, margin=None, none=1.0, verdict=verdict, expect="a"
+            what=item["what"], value=row["ratio"], **ratio, margin=None, none=least, verdict=verdict, expect="a"
         )
         return DocketEntry(
-            claim=item["claim"], outcome=outcome([verdict], "a"), hint=False, limits="", figures=(figure,),
+            claim=item["claim"], outcome=outcome([verdict], "a"), hint=bool(limits), limits=limits, figures=(figure,),
             n=row["rounds"], unit="rounds, timed alone and in turns", data=item["data"],
             protocol="training steps alone", epochs=None,
             device=row["device"], date=row["date"], command=row["command"], file=path.name, sha256=_sha256(path),

@@ -29,7 +29,10 @@ def test_one_seed_is_singular() -> None:
 def test_a_result_that_only_measures_neither_holds_nor_fails() -> None:
     measured = RESULT.model_copy(update={"quality": True, "hint": True})
     assert claim_text.leans(measured) == f"hint: {claim_text.figure(RESULT.figures[0])}"
-    assert claim_text.leans(RESULT.model_copy(update={"hint": False, "outcome": "fails"})) == "fails"
+    scores = RESULT.model_copy(update={"hint": False, "outcome": "fails", "unit": "paired seeds"})
+    assert claim_text.leans(scores) == claim_text.leans(scores, scores) == "fails"
+    other = scores.model_copy(update={"figures": (RESULT.figures[0].model_copy(update={"what": "another"}),)})
+    assert claim_text.leans(other, scores).startswith("fails, another ")
     assert "quality" in claim_text.meaning(measured.model_copy(update={"unit": "paired seeds"}))
     assert "speed" in claim_text.meaning(measured.model_copy(update={"unit": "rounds, timed alone and in turns"}))
 

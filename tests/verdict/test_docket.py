@@ -146,8 +146,25 @@ def test_what_is_a_hint_in_the_docket_is_one_in_a_user_s_own_run_of_the_same_ter
     assert hints
     for entry in hints:
         claim = claims[entry.claim]
-        own = (claim.data, claim.protocol, claim.epochs)
-        assert own != (entry.data, entry.protocol, entry.epochs), f"{entry.claim} would be decided: {entry.limits}"
+        other_terms = (claim.data, claim.protocol, claim.epochs) != (entry.data, entry.protocol, entry.epochs)
+        found = other_terms or "not compared" in entry.limits or entry.timed
+        assert found, f"{entry.claim} would be decided: {entry.limits}"
+
+
+def test_a_result_without_a_comparison_that_the_claim_needs_is_a_hint_and_names_it() -> None:
+    verdict = docket.read_kept(RESULTS / "language-model-r4-budget.json")
+    origin = POOLING.model_copy(update={"study": "language-model", "epochs": 200})
+    (found,) = docket.entries_of(verdict, origin, "0" * 64)
+    assert (found.claim, found.hint, found.outcome) == ("bigger-lm-better", True, "holds")
+    assert found.limits == "largest \N{MINUS SIGN} as-reported not compared"
+
+
+def test_a_pair_is_known_by_its_arms_not_by_its_name() -> None:
+    verdict = docket.read_kept(RESULTS / "language-model-largest.json")
+    verdict["comparisons"][0]["group"] = "bigger"  # in the built-in study the name of another pair
+    origin = POOLING.model_copy(update={"study": "language-model", "epochs": 40})
+    (found,) = docket.entries_of(verdict, origin, "0" * 64)
+    assert "as-reported \N{MINUS SIGN} smaller not compared" in found.limits
 
 
 def test_a_changed_study_of_the_same_name_is_a_hint_and_says_what_was_changed(tmp_path: Path) -> None:

@@ -35,15 +35,20 @@ def figure(item: Figure) -> str:
     return f"{item.what} {number(item.value)} ({formatting.open_interval(item.low, item.high, number)})"
 
 
-def leans(entry: DocketEntry) -> str:
-    """What a result says of its claim; where an identity decides the claim, what it measured."""
-    said = figure(entry.figures[0]) if entry.quality else entry.outcome
+def leans(entry: DocketEntry, best: DocketEntry | None = None) -> str:
+    """What a result says of its claim; of a time, or where an identity decides the claim, what it measured.
+
+    Where it compares something else than the `best` result does, also what.
+    """
+    said = figure(entry.figures[0]) if entry.quality or entry.timed else entry.outcome
+    if said == entry.outcome and best is not None and best.figures[0].what != entry.figures[0].what:
+        said = f"{said}, {figure(entry.figures[0])}"
     return f"hint: {said}" if entry.hint else said
 
 
 def meaning(entry: DocketEntry) -> str:
     """What a result measures of a claim that an identity decides."""
-    return f"what it means for {'speed' if entry.unit.startswith('round') else 'quality'}"
+    return f"what it means for {'speed' if entry.timed else 'quality'}"
 
 
 def basis(entry: DocketEntry) -> str:

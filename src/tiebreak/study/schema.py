@@ -355,7 +355,11 @@ class Study(Strict):
             "options": {**whole["options"], **quick.pop("options")},
             "fixed": {**whole["fixed"], **quick.pop("fixed")},
             "comparisons": [item for item in whole["comparisons"] if item["name"] in kept],
-            "claims": [item for item in whole["claims"] if kept.issuperset({item["comparison"], *item["also"]})],
+            "claims": [
+                {**item, "also": [name for name in item["also"] if name in kept]}
+                for item in whole["claims"]
+                if item["comparison"] in kept
+            ],
             "reported": [
                 item
                 for item in whole["reported"]

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, ValidationError
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
-from tiebreak.study.schema import Claim, Strict, Study
+from tiebreak.study.schema import Claim, Pair, Strict, Study
 from tiebreak.text import listed, number_of
 from tiebreak.verdict.percentile import from_interval
 
@@ -80,9 +80,15 @@ class DocketEntry(Strict):
     quality: bool = False  # an identity decides the claim; this says what it means for quality
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int, int]:
-        """Better evidence sorts first: the claim's own protocol; decided; its own data; fewer limits; more seeds."""
-        return self.hint, self.outcome == "undecided", STAND_IN in self.limits, self.limits.count(JOINT), -self.n
+    def rank(self) -> tuple[bool, bool, bool, bool, int, int]:
+        """Better evidence sorts first: the claim's own protocol; decided; scores; its own data; few limits; seeds."""
+        part = self.outcome == "undecided", self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
+        return self.hint, *part, -self.n
+
+    @property
+    def timed(self) -> bool:
+        """Whether it is a time, not a score."""
+        return self.unit.startswith("round")
 
 
 class Origin(Strict):
@@ -144,12 +150,11 @@ def entries_of(
     try:
         claims = study.claims if origin.quality is None else (_quality(study, origin.quality),)
         for claim in claims:
-            own = [item for item in verdict["comparisons"] if item["group"] in (claim.comparison, *claim.also)]
-            if {item["group"] for item in own} != {claim.comparison, *claim.also}:
+            own = [item for item in verdict["comparisons"] if _group(item, study) in (claim.comparison, *claim.also)]
+            if not min((item["seeds"] for item in own), default=0):
                 continue
-            if not min(item["seeds"] for item in own):
-                continue
-            found.append(_entry(verdict, _with_changes(origin, trained, study, claim), sha256, study, claim, own))
+            changed = _with_changes(origin, trained, study, claim)
+            found.append(_entry(verdict, changed, sha256, study, claim, own))
     except (KeyError, TypeError, ValidationError) as error:
         said = parsing.explain(error) if isinstance(error, ValidationError) else f"{type(error).__name__} {error}"
         raise TiebreakError(f"{origin.file}: damaged verdict ({said}); take it again from its results folder") from None
@@ -186,7 +191,11 @@ def _entry(
     claim: Claim,
     own: Sequence[Mapping[str, Any]],
 ) -> DocketEntry:
-    limits = [*_other_terms(verdict, origin, claim), *filter(None, [origin.limits.get(claim.id, "")])]
+    groups = {_group(item, study) for item in own}
+    left_out = [_described(study, name) for name in (claim.comparison, *claim.also) if name not in groups]
+    limits = _other_terms(verdict, origin, claim)
+    limits += [f"{listed(left_out)} not compared"] if left_out else []
+    limits += filter(None, [origin.limits.get(claim.id, "")])
     return DocketEntry(
         claim=claim.id,
         outcome=outcome([item["verdict"] for item in own], claim.expect),
@@ -206,6 +215,19 @@ def _entry(
         reported=tuple(_published(item) for item in verdict["reported"] if _belongs(item, study, claim)),
         quality=origin.quality is not None,
     )
+
+
+def _group(item: Mapping[str, Any], study: Study) -> str:
+    """Which comparison of the built-in study this is: a pair by its arms and metric, if they are the same."""
+    own, pairs = (item["a"], item["b"], item["metric"]), [each for each in study.comparisons if isinstance(each, Pair)]
+    same = (each.name for each in pairs if (each.a, each.b, each.metric or study.metric) == own)
+    return next(same, str(item["group"])) if item["kind"] == "pair" else str(item["group"])
+
+
+def _described(study: Study, name: str) -> str:
+    """A comparison as its arms; one of another kind than a pair by its name."""
+    item = next(each for each in study.comparisons if each.name == name)
+    return f"{item.a} {MINUS} {item.b}" if isinstance(item, Pair) else name
 
 
 def _quality(study: Study, claim: str) -> Claim:

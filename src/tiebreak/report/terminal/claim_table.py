@@ -67,7 +67,8 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
         if result.limits:
             _indented(console, f"a hint: {result.limits}")
     for other in each.entries[1:]:
-        _indented(console, f"also {other.data}, n = {other.n}: {claim_text.leans(other)}", "dim")
+        said = claim_text.leans(other, each.entries[0])
+        _indented(console, f"also {other.data}, n = {other.n}: {said}", "dim")
     if how := claim_text.to_decide(each):
         _indented(console, f"{how}:")
         console.print(Text(f"  {each.command}"), no_wrap=True, overflow="ignore", crop=False)
