@@ -10,7 +10,7 @@ import torch
 from support.small_study import small_study, write_data
 from tiebreak.drive.forecast import forecast, job_seconds, makespan
 from tiebreak.drive.machine import Machine
-from tiebreak.drive.strategy import Timing
+from tiebreak.drive.predicted_steps import Timing
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Plan, cohorts
 from tiebreak.results.record import Choice
