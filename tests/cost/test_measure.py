@@ -112,7 +112,8 @@ class Steep(nn.Module):
             with torch.enable_grad():
                 flat = flat.detach().requires_grad_()
                 (slope,) = torch.autograd.grad(self.inner(flat).logsumexp(dim=-1).sum(), flat, create_graph=True)
-        return self.inner(flat) + slope.mean(dim=1, keepdim=True)
+        logits: Tensor = self.inner(flat) + slope.mean(dim=1, keepdim=True)
+        return logits
 
 
 @pytest.mark.parametrize("functional", [False, True])

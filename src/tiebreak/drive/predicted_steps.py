@@ -55,7 +55,8 @@ def time_cohort(job: Job, *, fusing: bool = True) -> Timing:
     start = time.perf_counter() - 2 * alone.step
     fused, reason = fuse(job, few, cut, steps, evaluated=False) if few else (None, "")
     prepared = fused[0].setup_seconds() if fused else 0.0
-    loop_times, fused_times = [], []
+    loop_times: list[float] = []
+    fused_times: list[float] = []
     for done in range(ENOUGH):
         if done and time.perf_counter() - start - prepared + loop_times[-1] * steps * (1 + len(few)) > limit:
             break  # a round may take as long as if fusing gained nothing
