@@ -20,6 +20,7 @@ from tiebreak.text import printable
 HIDDEN = (  # how warnings of torch begin that say how it computes something, about which a user can do nothing
     "enable_nested_tensor is True",
     "LSTM with projections is not supported with oneDNN",
+    "Using padding='same' with even kernel lengths",
     "There is a performance drop because we have not yet implemented the batching rule",
 )
 

@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tiebreak.models.design import Images
 from tiebreak.models.fusibility import fusion_limits, fusion_obstacle
@@ -60,6 +61,12 @@ class Asks(Own):
         return logits + logits.detach().requires_grad_()
 
 
+class Checkpoints(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        kept: Tensor = checkpoint(torch.tanh, logits, use_reentrant=False)
+        return kept
+
+
 class Raises(Own):
     def then(self, logits: Tensor) -> Tensor:
         raise ValueError("only\non Sundays. " + "And much more. " * 50)
@@ -91,10 +98,11 @@ def test_what_torch_can_map_over_runs_can_be_fused() -> None:
         (nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 3), nn.RReLU()), "RuntimeError: "),
         (Fills(), "it changes in place"),
         (Asks(), "it asks for a gradient"),
+        (Checkpoints(), "it changes what is kept"),
         (Raises(), "ValueError: only on Sundays"),
         (Recurrent(), "it uses nn.LSTM"),
     ],
-    ids=["decides", "reads", "draws", "rrelu", "fills", "asks", "raises", "recurrent"],
+    ids=["decides", "reads", "draws", "rrelu", "fills", "asks", "checkpoints", "raises", "recurrent"],
 )
 def test_what_cannot_be_fused_is_told_in_one_line(network: nn.Module, reason: str) -> None:
     found = fusion_obstacle(network, SHAPE)
