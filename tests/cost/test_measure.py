@@ -95,3 +95,30 @@ def test_a_call_is_repeated_until_its_median_can_be_trusted(
     monkeypatch.setattr("tiebreak.cost.measure.time.perf_counter", lambda: now)
     assert measure.seconds(call, warm_up=2, least=least) == pytest.approx(each)
     assert called == 2 + calls
+
+
+class Steep(nn.Module):
+    """A network that takes a gradient in its forward pass, as physics-informed ones and gradient penalties do."""
+
+    def __init__(self, functional: bool) -> None:
+        super().__init__()
+        self.inner, self.functional = nn.Linear(16, 3), functional
+
+    def forward(self, images: Tensor) -> Tensor:
+        flat = images.flatten(1)
+        if self.functional:
+            slope = torch.func.grad(lambda x: self.inner(x).logsumexp(dim=-1).sum())(flat)
+        else:
+            with torch.enable_grad():
+                flat = flat.detach().requires_grad_()
+                (slope,) = torch.autograd.grad(self.inner(flat).logsumexp(dim=-1).sum(), flat, create_graph=True)
+        logits: Tensor = self.inner(flat) + slope.mean(dim=1, keepdim=True)
+        return logits
+
+
+@pytest.mark.parametrize("functional", [False, True])
+def test_a_network_that_takes_a_gradient_in_its_forward_pass_is_measured(functional: bool) -> None:
+    network = Steep(functional)
+    images = 4 * 5 * 16
+    assert images < measure.activation_bytes(network, SHAPE, 5) < 100 * images
+    assert measure.forward_flops(network, SHAPE) != 0

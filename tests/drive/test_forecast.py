@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from support.small_study import small_study, write_data
+from support.small_study import one_arm, small_study, write_data
+from tiebreak.drive import forecast as module
 from tiebreak.drive.forecast import forecast, job_seconds, makespan
 from tiebreak.drive.machine import Machine
-from tiebreak.drive.strategy import Timing
+from tiebreak.drive.messages import Job
+from tiebreak.drive.predicted_steps import Timing
 from tiebreak.plan.planner import make_plan
-from tiebreak.plan.runs import Plan, cohorts
+from tiebreak.plan.runs import Plan, cohort_names, cohorts
 from tiebreak.results.record import Choice
 
 SIZES = {"train": 100, "val": 10, "test": 20}
@@ -75,3 +78,35 @@ def test_a_forecast_times_every_cohort_with_the_strategy_that_would_be_chosen(pl
     assert "timed" in found.how
     alone = forecast(plan, Machine(workers=1, data_dir=data, strategy="loop"))
     assert set(alone.strategies.values()) == {"loop"}
+
+
+@pytest.mark.parametrize(
+    ("fused_ms", "reason", "said"),
+    [(2.0, "", "fewer runs"), (None, "", "not timed fused"), (None, "it draws", "")],
+    ids=["fewer", "none", "cannot"],
+)
+def test_what_was_not_timed_is_told_and_before_training_it_is(
+    plan: Plan, data: Path, monkeypatch: pytest.MonkeyPatch, fused_ms: float | None, reason: str, said: str
+) -> None:
+    found = timing(run_seconds=900.0)
+    choice = replace(found.choice, strategy="loop", fused_ms=fused_ms, runs=3, reason=reason)
+    monkeypatch.setattr(module, "time_cohort", lambda *_, **how: replace(found, choice=choice, shortened=True))
+    told: list[str] = []
+    times = forecast(plan, Machine(workers=1, data_dir=data), told.append)
+    assert told == list(cohort_names(cohorts(plan.runs.values())).values())
+    assert said in times.how.lower()
+    assert ("slow" in times.how) == bool(said)
+    assert times.total > 900.0 * len(told)
+
+
+def test_runs_that_are_not_measured_before_training_are_not_fused(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fused: list[bool] = []
+
+    def noted(job: Job, *, fusing: bool) -> Timing:
+        fused.append(fusing)
+        return timing()
+
+    monkeypatch.setattr(module, "time_cohort", noted)
+    forecast(make_plan(one_arm(), data), Machine(workers=1, data_dir=data))
+    forecast(make_plan(small_study(), data), Machine(workers=1, data_dir=data, strategy="loop"))
+    assert not any(fused)

@@ -17,7 +17,6 @@ from tiebreak.drive.strategy import measure
 from tiebreak.plan.planner import make_plan
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice
-from tiebreak.study.schema import Study
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 
@@ -69,7 +68,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, loop: float, fused: float) -> None:
             assert len(split["labels"]) == steps * 8
         return loop if isinstance(trainer, Loop) else fused
 
-    monkeypatch.setattr(module, "_time", clock)
+    monkeypatch.setattr(module, "time_steps", clock)
 
 
 @pytest.mark.parametrize(("seconds", "rounds"), [(0.1, 5), (1.4, 5), (1.9, 4), (2.1, 3), (100.0, 1)])
@@ -84,7 +83,7 @@ def test_long_rounds_are_fewer(
         trained.append(type(trainer).__name__)
         return 0.01
 
-    monkeypatch.setattr(module, "_time", clock)
+    monkeypatch.setattr(module, "time_steps", clock)
     monkeypatch.setattr("tiebreak.drive.strategy.time.perf_counter", lambda: now)
     choice_of(cohort_job(runs_of(data), tmp_path, data))
     assert (trained.count("Loop"), trained.count("Fused")) == (rounds + 2, rounds + 1)  # both have warmed up
@@ -155,7 +154,7 @@ def test_out_of_memory_measures_half_as_many(tmp_path: Path, data: Path, monkeyp
             raise torch.OutOfMemoryError("too many")
         return 1.0
 
-    monkeypatch.setattr(module, "_time", tight)
+    monkeypatch.setattr(module, "time_steps", tight)
     choice = choice_of(cohort_job(runs_of(data, seeds=4), tmp_path, data))
     assert (choice.runs, choice.reason) == (2, "")
 
@@ -168,7 +167,7 @@ def test_a_design_that_always_runs_out_of_memory_loops(
             raise torch.OutOfMemoryError("no room")
         return 1.0
 
-    monkeypatch.setattr(module, "_time", full)
+    monkeypatch.setattr(module, "time_steps", full)
     choice = choice_of(cohort_job(runs_of(data), tmp_path, data))
     assert (choice.strategy, choice.reason) == ("loop", "OutOfMemoryError: no room")
 
@@ -183,20 +182,3 @@ def test_a_lone_run_can_be_measured_too(tmp_path: Path, data: Path, monkeypatch:
     timed(monkeypatch, 1.0, 1.5)
     choice = choice_of(cohort_job(runs_of(data, seeds=1), tmp_path, data))
     assert (choice.runs, choice.strategy, choice.fused_ms) == (1, "loop", 1500)
-
-
-def test_evaluation_is_timed_on_as_many_nodes_as_one_pass_answers_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    study = Study.load("graph-normalisation").quickened()
-    plan = make_plan(study.model_copy(update={"seeds": 2}), tmp_path)
-    first = [run for run in plan.runs.values() if run.design == "gcn"]
-    seen = list[int]()
-    for engine in (Loop, Fused):
-        monkeypatch.setattr(engine, "evaluate", lambda self, split: seen.append(len(split["node"])))
-    job = cohort_job(first, tmp_path, tmp_path, work="measure")
-    module.time_strategies(job, rounds=1)
-    assert seen[-1] == plan.data.sizes["val"]
-    made = len(seen)
-    module.time_strategies(job, rounds=1, evaluated=False)
-    assert len(seen) == 2 * made - 1  # only predictions need the last one

@@ -48,3 +48,14 @@ def test_a_draw_is_noticed(draw: object, name: str) -> None:
         assert drawn_from(before) == ""
         draw()  # type: ignore[operator]
         assert drawn_from(before) == name
+
+
+def test_a_draw_is_found_inside_a_transform_too() -> None:
+    def drawing(x: torch.Tensor) -> torch.Tensor:
+        before = generator_states()
+        assert drawn_from(before) == ""
+        random.random()
+        assert drawn_from(before) == "Python"
+        return x.square().sum()
+
+    assert torch.equal(torch.func.grad(drawing)(torch.ones(2)), torch.full((2,), 2.0))

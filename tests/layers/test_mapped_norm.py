@@ -12,6 +12,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tiebreak.layers import mapped_norm
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.mapped_norm import normalise, own_norms
+from tiebreak.layers.transforms import once_differentiated
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(3, 2, 5, 4, generator=GENERATOR, dtype=torch.float64) * 2 + 1
@@ -21,7 +22,7 @@ WEIGHT, BIAS = (torch.randn(3, 4, generator=GENERATOR, dtype=torch.float64) for 
 @pytest.fixture(name="taken")
 def _taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """The form is taken as on a GPU."""
-    monkeypatch.setattr(mapped_norm, "_takes", lambda *tensors: mapped_norm._form[-1])
+    monkeypatch.setattr(mapped_norm, "_takes", lambda *tensors: mapped_norm._form[-1] and once_differentiated())
 
 
 def _loss(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -75,3 +76,18 @@ def test_gradients_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "layer_norm_gradient" in traced.code
     for mine, theirs in zip(traced(*given), wanted, strict=True):
         torch.testing.assert_close(mine.cpu().double(), theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_a_gradient_of_a_gradient_is_left_to_torch(taken: None) -> None:
+    def steep(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        assert mapped_norm._mapped()
+        slope: Tensor = grad(lambda own: _inner(own, weight, bias))(x)
+        return slope.sin().sum()
+
+    def _inner(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        assert not mapped_norm._mapped()
+        return _loss(x, weight, bias)
+
+    found = vmap(grad(steep))(X, WEIGHT, BIAS)
+    with own_norms(False):
+        torch.testing.assert_close(found, vmap(grad(steep))(X, WEIGHT, BIAS))

@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from tiebreak.models.design import Images
 from tiebreak.models.fusibility import fusion_limits, fusion_obstacle
@@ -41,6 +42,31 @@ class Draws(Own):
         return logits + torch.rand_like(logits)
 
 
+class Fills(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        found = torch.zeros(*logits.shape)
+        found[:, 0] = logits[:, 0]
+        return found
+
+
+class FillsOwn(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        found = torch.zeros_like(logits)
+        found[:, 0] = logits[:, 0]
+        return found
+
+
+class Asks(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        return logits + logits.detach().requires_grad_()
+
+
+class Checkpoints(Own):
+    def then(self, logits: Tensor) -> Tensor:
+        kept: Tensor = checkpoint(torch.tanh, logits, use_reentrant=False)
+        return kept
+
+
 class Raises(Own):
     def then(self, logits: Tensor) -> Tensor:
         raise ValueError("only\non Sundays. " + "And much more. " * 50)
@@ -60,6 +86,7 @@ class Recurrent(nn.Module):
 
 def test_what_torch_can_map_over_runs_can_be_fused() -> None:
     assert fusion_obstacle(Own(), SHAPE) == ""
+    assert fusion_obstacle(FillsOwn(), SHAPE) == ""
 
 
 @pytest.mark.parametrize(
@@ -69,10 +96,13 @@ def test_what_torch_can_map_over_runs_can_be_fused() -> None:
         (Reads(), "it decides by values of a tensor"),
         (Draws(), "it draws random numbers from torch's generator"),
         (nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 3), nn.RReLU()), "RuntimeError: "),
+        (Fills(), "it changes in place"),
+        (Asks(), "it asks for a gradient"),
+        (Checkpoints(), "it changes what is kept"),
         (Raises(), "ValueError: only on Sundays"),
         (Recurrent(), "it uses nn.LSTM"),
     ],
-    ids=["decides", "reads", "draws", "rrelu", "raises", "recurrent"],
+    ids=["decides", "reads", "draws", "rrelu", "fills", "asks", "checkpoints", "raises", "recurrent"],
 )
 def test_what_cannot_be_fused_is_told_in_one_line(network: nn.Module, reason: str) -> None:
     found = fusion_obstacle(network, SHAPE)

@@ -21,6 +21,7 @@ from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import cost
 from tiebreak.cli.watch_command import watch
 from tiebreak.errors import TiebreakError
+from tiebreak.system import hidden_warnings
 
 app = typer.Typer(
     name="tiebreak",
@@ -45,7 +46,8 @@ UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 def main() -> None:
     """Run the command line. Bad input: one line on standard error and exit code 2."""
     try:
-        code = app(prog_name="tiebreak", standalone_mode=False)
+        with hidden_warnings():
+            code = app(prog_name="tiebreak", standalone_mode=False)
     except TiebreakError as error:
         print_error(error)
         sys.exit(2)

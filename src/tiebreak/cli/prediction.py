@@ -12,7 +12,7 @@ from tiebreak.drive.machine import Machine
 from tiebreak.plan.predict import predict
 from tiebreak.plan.runs import Plan
 from tiebreak.report.terminal import summaries
-from tiebreak.text import listed, printable
+from tiebreak.text import printable
 
 # What training one after the other costs, as measured: 16 runs of two CNNs on a core, 20 of three networks on an H200.
 COSTS = {
@@ -25,9 +25,12 @@ def show_prediction(console: Console, plan: Plan, machine: Machine) -> None:
     """Time a few steps of every cohort and print what follows; on a GPU no time is predicted."""
     processes, device = machine.processes(), machine.device
     predicted = predict(plan)
-    names = listed([item.name for item in predicted.cohorts])
-    with console.status(f"timing {escape(printable(names))}: fused, and one run after the other"):  # may take minutes
-        times = forecast(plan, machine) if device == "cpu" else None
+    with console.status("timing training steps") as status:
+
+        def tell(name: str) -> None:
+            status.update(f"timing {escape(printable(name))}: one run after the other, and fused")
+
+        times = forecast(plan, machine, tell) if device == "cpu" else None
     rows = []
     for item in predicted.cohorts:
         alone = item.cannot_fuse or (times is not None and times.strategies[item.key] == "loop")

@@ -6,6 +6,7 @@ import statistics
 import time
 import weakref
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,12 +36,27 @@ class Count:
         return None if self.flops is None else self.flops // 2
 
 
+class _Total(FlopCounterMode):
+    """Counts no layer on its own: the hooks for that do not let a network take a gradient in its forward pass."""
+
+    def __init__(self) -> None:
+        super().__init__(display=False, custom_mapping=rules())
+        self.mod_tracker: Any = _Untracked()
+
+
+class _Untracked(AbstractContextManager["_Untracked"]):
+    parents = frozenset({"Global"})
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
 def count(call: Call) -> Count:
     """The operations of a call, forward or backward. None, never 0, when nothing or not everything could be counted."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the fast path is one op without a rule
     try:
-        with UncountedOps(known()) as uncounted, FlopCounterMode(display=False, custom_mapping=rules()) as counter:
+        with UncountedOps(known()) as uncounted, _Total() as counter:
             call()
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
@@ -89,12 +105,17 @@ def kept_for_backward(call: Call, parameters: Iterable[Tensor] = ()) -> tuple[li
 def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
     """Memory of a training step beyond parameters: all that the forward pass keeps for the backward pass.
 
-    The gradients of the activations exist one at a time, so the size of the largest activation is added.
+    The gradients of the activations exist one at a time, so the size of the largest activation is added. Where the
+    network itself takes gradients by `torch.func`, torch does not tell what is kept: its peak in a forward pass.
     """
-    was_training = network.training
+    was_training, tensors = network.training, (*network.parameters(), *network.buffers())
     network.train()
     try:
-        kept, _ = kept_for_backward(lambda: network(*shape.inputs(batch)), (*network.parameters(), *network.buffers()))
+        kept, _ = kept_for_backward(lambda: network(*shape.inputs(batch)), tensors)
+    except RuntimeError as error:
+        if "saved tensor hooks" not in str(error):
+            raise
+        return peak_bytes(lambda: network(*shape.inputs(batch)))
     finally:
         network.train(was_training)
     return sum(kept) + max(kept, default=0)

@@ -1,4 +1,4 @@
-"""The time that `tiebreak run` will take, from a few real steps of every cohort, timed as the runner times them.
+"""The time that `tiebreak run` will take, from a few real steps of every cohort: `predicted_steps`.
 
 Loop or fused, jobs and processes are those that the runner would choose. What is not timed (starting processes,
 exhibits, the report) is added as constants.
@@ -7,17 +7,18 @@ exhibits, the report) is added as constants.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from tiebreak.drive.jobs import split_into_jobs, strategy_for
+from tiebreak.drive.jobs import needs_measuring, split_into_jobs, strategy_for
 from tiebreak.drive.machine import Machine
 from tiebreak.drive.messages import Job
-from tiebreak.drive.strategy import ENOUGH, STEPS, Timing, time_strategies
+from tiebreak.drive.predicted_steps import Timing, time_cohort
 from tiebreak.drive.timing_budget import timing_seconds
 from tiebreak.errors import explain_design_errors
 from tiebreak.plan.runs import Plan, Run, cohort_names, cohorts
 from tiebreak.results.record import Strategy
+from tiebreak.text import listed, number_of
 
 START_SECONDS = 3.0  # of worker processes: each imports torch and reads the data
 EXHIBIT_SECONDS = 0.15  # of one run
@@ -34,8 +35,11 @@ class Forecast:
     how: str
 
 
-def forecast(plan: Plan, machine: Machine) -> Forecast:
-    """Time some steps of every cohort, here and now: another load of the machine later takes another time."""
+def forecast(plan: Plan, machine: Machine, tell: Callable[[str], None] = lambda name: None) -> Forecast:
+    """Time some steps of every cohort, here and now: another load of the machine later takes another time.
+
+    `tell` gets the name of each cohort before it is timed.
+    """
     import torch
 
     torch.set_num_threads(1)  # as a worker
@@ -43,29 +47,48 @@ def forecast(plan: Plan, machine: Machine) -> Forecast:
     names = cohort_names(groups)
     seconds: dict[str, float] = {}
     strategies: dict[str, Strategy] = {}
+    timings: dict[str, Timing] = {}
     jobs: list[float] = []
-    start = time.perf_counter()
+    measuring = 0.0  # the runner times strategies too, and arms in turns
     for key, runs in groups.items():
+        tell(names[key])
+        start, fusing = time.perf_counter(), needs_measuring(len(runs), None, machine.strategy, machine.device)
         with explain_design_errors(runs[0].design, plan.designs_from):
-            timing = time_strategies(_job(plan, machine, runs), ENOUGH)
+            timing = timings[key] = time_cohort(_job(plan, machine, runs), fusing=fusing)
+        if fusing:
+            measuring += max(timing.run_seconds, time.perf_counter() - start)
         strategies[key] = strategy_for(names[key], timing.choice, machine.strategy)
         shares = split_into_jobs(runs, strategies[key], timing.choice, machine.device, processes)
         own_jobs = [job_seconds(plan.data.sizes, share, strategies[key], timing) for share in shares]
         seconds[key] = sum(own_jobs) / processes
         jobs += own_jobs
-    timed = time.perf_counter() - start
     exhibits = EXHIBIT_SECONDS * len({arm.runs[key] for arm in plan.arms for key in list(arm.runs)[:1]})
     training = makespan(jobs, processes)
-    measuring = timed if machine.strategy != "loop" else 0.0  # the runner times both strategies too, and arms in turns
     if measuring and len(groups) > 1:
         measuring += timing_seconds(len(groups), training)
     total = START_SECONDS + measuring + training + exhibits + REPORT_SECONDS
     fused = sum(strategy == "fused" for strategy in strategies.values())
     how = (
-        f"estimated from {STEPS} timed training steps of each of {len(groups)} cohorts on this machine as it is now: "
+        f"estimated from {_steps(timings.values())} of each of {len(groups)} cohorts on this machine as it is now: "
         f"{fused} fused, {len(groups) - fused} one run after the other, {processes} at a time; with evaluation"
+        f"{_shortened({names[key]: timing for key, timing in timings.items()})}"
     )
     return Forecast(cohorts=seconds, strategies=strategies, total=total, how=how)
+
+
+def _steps(timings: Collection[Timing]) -> str:
+    fewest, most = (of(timing.steps for timing in timings) for of in (min, max))
+    return f"{fewest} to {most} timed training steps" if fewest < most else number_of(most, "timed training step")
+
+
+def _shortened(timings: Mapping[str, Timing]) -> str:
+    """Which cohorts have steps too slow to be timed as `run` will time them, and what was assumed."""
+    short = {name: timing.choice for name, timing in timings.items() if timing.shortened}
+    alone = [name for name, choice in short.items() if choice.fused_ms is None and not choice.reason]
+    fewer = [f"{name} ({choice.runs} runs at a time)" for name, choice in short.items() if choice.fused_ms is not None]
+    told = [f"fused with fewer runs than `tiebreak run` times, since a step is slow: {listed(fewer)}"] if fewer else []
+    told += [f"not timed fused, since a step is slow, and taken as not fused: {listed(alone)}"] if alone else []
+    return "".join(f". {each[0].upper()}{each[1:]}" for each in told)
 
 
 def _job(plan: Plan, machine: Machine, runs: Sequence[Run]) -> Job:

@@ -6,8 +6,8 @@ import gc
 import statistics
 import time
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -27,7 +27,6 @@ from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice
 from tiebreak.system import cores, free_memory
 from tiebreak.tasks.interface import Split, count, select
-from tiebreak.train.evaluate import BATCH, at_once
 from tiebreak.train.fused.engine import STEPS as REPLAYED
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
@@ -35,73 +34,93 @@ from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 
 STEPS, ROUNDS = 6, 5  # timed steps of a round at most; rounds, of which the median counts
 ENOUGH, PATIENCE = 3, 6.0  # rounds that suffice once they have taken this many seconds
-EVALUATED_SECONDS = 0.5  # of training, at most: the time of as many examples that are evaluated
 GPU_RUNS = 32  # enough to see the gain, few enough to fit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Timing:
-    """A choice, and what else of a job was timed: for predictions."""
+@dataclass(frozen=True)
+class Alone:
+    """A cohort's first run in a loop, which has warmed up: what the others are timed against."""
 
-    choice: Choice
-    prepare_seconds: float  # of a job that is trained as chosen: building networks, tracing
-    evaluate_seconds: float  # of one example and run
-    examples: int  # of the training split
-    fused: tuple[Fused, Split] | None = None  # all runs of the job, ready to be trained on these examples
+    group: RunGroup
+    loop: Loop
+    train: Split
+    step: float  # seconds of a step
+    built: float  # seconds until the first step
+
+    @property
+    def steps(self) -> int:
+        """Training steps of an epoch."""
+        return -(-count(self.group.task, self.train) // self.group.runs[0].batch)
+
+    def limit(self, runs: Sequence[Run]) -> float:
+        """Seconds that timing may take before these runs are trained."""
+        return timing_limit(self.step, sum(run.epochs for run in runs) * self.steps)
+
+    def first(self, steps: int) -> Split:
+        """The examples of so many steps."""
+        return select(self.group.task, self.train, lambda values: values[: steps * self.group.runs[0].batch])
+
+
+def train_alone(job: Job, run: Run) -> Alone:
+    """A few steps of a run in a loop; fails if the design does."""
+    start = time.perf_counter()
+    group = make_group(job, [run])
+    train = group.split("train", {})
+    loop = Loop(group.task, group.network, group.runs[0], group.states[0], group.precision)
+    batch = select(group.task, train, lambda values: values[: run.batch])
+    time_steps(loop, batch, 1)  # warms up
+    step = time_steps(loop, batch, 1)
+    return Alone(group, loop, train, step, time.perf_counter() - start)
+
+
+def timed_together(runs: list[Run], device: str) -> list[Run]:
+    """The runs that are timed fused: as many as tell the gain."""
+    return runs[: CPU_COHORT // 2 if device == "cpu" else GPU_RUNS]
 
 
 def measure(job: Job) -> Iterator[Message]:
     """The choice for the job's runs. For a design that cannot be fused it holds the reason."""
-    timing = time_strategies(job, evaluated=False)
-    if timing.fused is not None and timing.choice.strategy == "fused" and timing.choice.compiled is False:
-        keep(job, *timing.fused)
-    yield StrategyMeasured(choice=timing.choice)
+    choice, ready = time_strategies(job)
+    if ready is not None and choice.strategy == "fused" and choice.compiled is False:
+        keep(job, *ready)
+    yield StrategyMeasured(choice=choice)
 
 
-def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -> Timing:
-    """Time a few steps of the job's runs with both strategies, in turns; for predictions also what is `evaluated`."""
-    runs = [Run.model_validate(content) for content in job.runs]
-    few = runs[: CPU_COHORT // 2 if job.device == "cpu" else GPU_RUNS]
+def time_strategies(job: Job, rounds: int = ROUNDS) -> tuple[Choice, tuple[Fused, Split] | None]:
+    """Time a few steps of the job's runs with both strategies, in turns.
+
+    On a GPU also returns all runs of the job ready to be trained, with their examples, if so many were timed.
+    """
+    runs, cpu = [Run.model_validate(content) for content in job.runs], job.device == "cpu"
+    few = timed_together(runs, job.device)
     start = time.perf_counter()
-    single = make_group(job, runs[:1])
-    train = single.split("train", {})
-    loop = Loop(single.task, single.network, single.runs[0], single.states[0], single.precision)
-    batch = select(single.task, train, lambda values: values[: runs[0].batch])
-    _time(loop, batch, 1)  # warms up, and fails here if the design does
-    step = _time(loop, batch, 1)
-    built = time.perf_counter()
-    whole = count(single.task, train)
-    long = runs[0].epochs * -(-whole // runs[0].batch)  # steps of a run
-    limit = timing_limit(step, sum(run.epochs for run in runs) * -(-whole // runs[0].batch))
-    steps = (
-        affordable_steps(step, len(few), limit) if job.device == "cpu" else min(REPLAYED, -(-whole // runs[0].batch))
-    )
-    cut = select(single.task, train, lambda values: values[: steps * runs[0].batch])
-    split = cut if job.device == "cpu" else train  # a graph for all examples can be trained with afterwards
-    fused, reason = (None, "") if len(runs) == 1 and job.device != "cpu" else _fuse(job, few, split, steps)
+    alone = train_alone(job, runs[0])
+    long, limit = runs[0].epochs * alone.steps, alone.limit(runs)
+    steps = affordable_steps(alone.step, len(few), limit) if cpu else min(REPLAYED, alone.steps)
+    cut = alone.first(steps)
+    split = cut if cpu else alone.train  # a graph for all examples can be trained with afterwards
+    fused, reason = (None, "") if len(runs) == 1 and not cpu else fuse(job, few, split, steps)
     # A run alone is prepared for timing only: not where that, taking as long as the fused ones, would pass the limit.
     late = fused is not None and time.perf_counter() - start + fused[0].setup_seconds() > limit
-    captured = None if late or job.device == "cpu" else time_captured(job, runs[0], cut, partial(_time, steps=steps))
+    captured = None if late or cpu else time_captured(job, runs[0], cut, partial(time_steps, steps=steps))
     if isinstance(captured, str):
         reason, captured = reason or captured, None
     loop_times, fused_times = [], []
-    prepared = {"loop": built - start, "fused": time.perf_counter() - built}
     began, start = start, time.perf_counter()
     for done in range(rounds):
         now = time.perf_counter()
         if (done >= ENOUGH and now - start > PATIENCE) or (done and now - began > limit):
             break
-        loop_times.append(_time(loop, cut, steps))
+        loop_times.append(time_steps(alone.loop, cut, steps))
         if fused is not None:
-            fused_times.append(_time(fused[0], split, steps))
+            fused_times.append(time_steps(fused[0], split, steps))
     loop_ms = 1000 * statistics.median(loop_times)
     fused_ms = 1000 * statistics.median(fused_times) / fused[1] if fused else None
-    strategy = choose(loop_ms, captured, fused_ms, long)
     gain = estimate(fused_ms / 1000 * len(runs), long, fused[0].operations()) if fused and fused_ms else None
     choice = Choice(
         cohort=runs[0].cohort,
         device=job.device_label,
-        strategy=strategy,
+        strategy=choose(loop_ms, captured, fused_ms, long),
         threads=torch.get_num_threads(),
         runs=fused[1] if fused else 1,
         loop_ms=loop_ms,
@@ -109,44 +128,11 @@ def time_strategies(job: Job, rounds: int = ROUNDS, *, evaluated: bool = True) -
         fits=fused[2] if fused else 1,
         reason=reason,
         captured_ms=captured[0] if captured else None,
-        compiled=gain.saved > 0 if gain and job.device != "cpu" else None,
-        compile_saves=gain.saved if gain and job.device != "cpu" else None,
-        compile_seconds=gain.compiling if gain and job.device != "cpu" else None,
+        compiled=gain.saved > 0 if gain and not cpu else None,
+        compile_saves=gain.saved if gain and not cpu else None,
+        compile_seconds=gain.compiling if gain and not cpu else None,
     )
-    timing = Timing(
-        choice=choice,
-        prepare_seconds=prepared.get(strategy, 0.0),
-        evaluate_seconds=0.0,
-        examples=whole,
-        fused=(fused[0], train) if fused and fused[1] == len(runs) and job.device != "cpu" else None,
-    )
-    if not evaluated:
-        return timing
-    engine, many = (fused[0], fused[1]) if fused and strategy == "fused" else (loop, 1)
-    part = batch if single.task.ordered else _validated(single, EVALUATED_SECONDS / many / step if step else BATCH)
-    seconds = _evaluation_seconds(engine, part)
-    if engine is not loop and job.device != "cpu":  # the first one is traced
-        timing = replace(timing, prepare_seconds=timing.prepare_seconds + seconds)
-        seconds = _evaluation_seconds(engine, part)
-    return replace(timing, evaluate_seconds=seconds / many / count(single.task, part))
-
-
-def _evaluation_seconds(engine: Loop | Fused, split: Split) -> float:
-    start = time.perf_counter()
-    engine.evaluate(split)
-    return time.perf_counter() - start
-
-
-def _validated(group: RunGroup, steps: float) -> Split:
-    """Validation examples as they are evaluated: as many at once, where that takes no longer than so many steps.
-
-    A batch of training would tell little: one forward pass over a graph answers for all of its nodes.
-    """
-    task, split = group.task, group.split("val", {})
-    most = at_once(task, split, BATCH)
-    if not task.shared:
-        most = min(most, max(1, int(steps)) * group.runs[0].batch)
-    return select(task, split, lambda values: values[:most])
+    return choice, (fused[0], alone.train) if fused and fused[1] == len(runs) and not cpu else None
 
 
 def timing_limit(step: float, steps: int) -> float:
@@ -159,7 +145,7 @@ def affordable_steps(step: float, runs: int, limit: float) -> int:
     return max(1, min(STEPS, int(limit / ((1 + ENOUGH) * (1 + runs) * step)))) if step else STEPS
 
 
-def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
+def time_steps(engine: Loop | Fused, split: Split, steps: int) -> float:
     """Seconds of a training step, of so many on the split."""
     start = time.perf_counter()
     if isinstance(engine, Fused) and engine.replays:
@@ -169,10 +155,13 @@ def _time(engine: Loop | Fused, split: Split, steps: int) -> float:
     return (time.perf_counter() - start) / steps
 
 
-def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fused, int, int] | None, str]:
+def fuse(
+    job: Job, runs: list[Run], split: Split, steps: int, *, evaluated: bool = True
+) -> tuple[tuple[Fused, int, int] | None, str]:
     """The runs fused and warmed up, with their number and how many would fit; or why they cannot be.
 
     On a GPU, where there are more runs than these, half of them first: the peaks of both tell what a run needs.
+    Unless `evaluated` is False they are evaluated too: that may take longer to trace than training.
     """
     probes: list[Probe] = []
     if job.device != "cpu" and len(job.runs) > len(runs) > 1:
@@ -182,11 +171,11 @@ def _fuse(job: Job, runs: list[Run], split: Split, steps: int) -> tuple[tuple[Fu
         del half
         gc.collect()
         torch.cuda.empty_cache()
-    return _probe(job, runs, split, steps, probes)
+    return _probe(job, runs, split, steps, probes, evaluated=evaluated)
 
 
 def _probe(
-    job: Job, runs: list[Run], split: Split, steps: int, probes: list[Probe]
+    job: Job, runs: list[Run], split: Split, steps: int, probes: list[Probe], *, evaluated: bool = True
 ) -> tuple[tuple[Fused, int, int] | None, str]:
     """The runs fused and warmed up; their peak is added to the probes. Where memory runs out, half of them."""
     while True:
@@ -198,10 +187,10 @@ def _probe(
             )
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
-                _time(fused, split, steps)
+                time_steps(fused, split, steps)
                 if job.device != "cpu" and len(runs) == len(job.runs):
                     fused.evaluate_two(split)  # training will trace it
-                else:
+                elif evaluated:
                     fused.evaluate(_evaluated(group, split))
             if job.device != "cpu":
                 probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))

@@ -25,6 +25,7 @@ from tiebreak.drive.strategy import measure
 from tiebreak.errors import StopStudyError, TiebreakError, describe_error
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
+from tiebreak.system import hidden_warnings
 from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.fused.warm_up import warm_up
@@ -59,8 +60,9 @@ def perform(job: Job, send: Send) -> None:
     """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
         free_unless_of(job)
-        for message in train(job, send) if job.work == "train" else _probe(job):
-            send(message)
+        with hidden_warnings():
+            for message in train(job, send) if job.work == "train" else _probe(job):
+                send(message)
     except DriverGoneError:
         raise
     except (TiebreakError, OSError) as error:

@@ -27,11 +27,16 @@ def seeded(key: int) -> Iterator[None]:
 
 
 def generator_states() -> dict[str, Any]:
-    """The states of the global generators by whose they are, as values that can be compared."""
+    """The states of the global generators by whose they are, as values that can be compared.
+
+    Also where a network calls a layer inside a transform of `torch.func`, which would wrap the state of torch's.
+    """
     legacy = np.random.get_state(legacy=False)  # noqa: NPY002
     assert isinstance(legacy, dict)
+    with torch._C._DisableFuncTorch():
+        own = torch.default_generator.get_state().numpy().tobytes()
     states = {
-        "torch": torch.default_generator.get_state().numpy().tobytes(),
+        "torch": own,
         "NumPy": (legacy["state"]["key"].tobytes(), legacy["state"]["pos"], legacy["has_gauss"]),
         "Python": random.getstate(),
     }

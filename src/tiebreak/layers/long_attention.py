@@ -29,10 +29,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._C._functorch import TransformType
 
 from tiebreak.layers.attention_kernels import How, Name, backward, forward
 from tiebreak.layers.attention_masks import LEAST_SCALE, as_bias, as_features, four_axes, levelled, of_keys
+from tiebreak.layers.transforms import once_differentiated
 
 # Queries times keys from which this form is taken; None: never. By device and type, and for "pairs" with a mask that is
 # no feature (it differs from query to query, or has numbers and float16): on a GPU only the efficient kernel takes it.
@@ -87,7 +87,7 @@ def computes(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, causal: bo
         return False
     if max(q.shape[-1], v.shape[-1]) >= WIDEST or (q.is_cuda and not _capable(q.device)):
         return False
-    return _once_differentiated() and (mask is None or _usable(mask, (*q.shape[:-1], keys)))
+    return once_differentiated() and (mask is None or _usable(mask, (*q.shape[:-1], keys)))
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None) -> Tensor:
@@ -140,12 +140,6 @@ def _has_cudnn(device: torch.device) -> bool:
     """Whether cuDNN has attention for this GPU (measured on Hopper) in a version that is known to be right."""
     version = torch.backends.cudnn.version() or 0  # type: ignore[no-untyped-call]
     return version >= CUDNN and torch.cuda.get_device_capability(device)[0] >= 9
-
-
-def _once_differentiated() -> bool:
-    """Whether the transforms around the call are vmap and at most one gradient: the kernels have no second one."""
-    kinds = [each.key() for each in torch._C._functorch.get_interpreter_stack() or []]
-    return kinds.count(TransformType.Grad) <= 1 and set(kinds) <= {TransformType.Grad, TransformType.Vmap}
 
 
 def _tracked(values: Tensor) -> bool:

@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch._C._functorch import TransformType
 
+from tiebreak.layers.transforms import once_differentiated
+
 LEAST = 1 << 17  # numbers of one run's tensor from which this form is taken on a GPU: a guess
 WIDEST = 4096
 _form: list[bool] = [True]  # whether it may be taken; the last counts
@@ -50,9 +52,13 @@ def normalise(
 def _takes(x: Tensor, weight: Tensor, bias: Tensor) -> bool:
     if not (_form[-1] and x.is_cuda and x.numel() >= LEAST and x.shape[-1] <= WIDEST):
         return False
+    return _mapped() and all(each.dtype == torch.float32 for each in (x, weight, bias))
+
+
+def _mapped() -> bool:
+    """Whether there are many runs, and no gradient of a gradient is asked for."""
     stack = torch._C._functorch.get_interpreter_stack() or []
-    mapped = any(each.key() == TransformType.Vmap for each in stack)
-    return mapped and all(each.dtype == torch.float32 for each in (x, weight, bias))
+    return any(each.key() == TransformType.Vmap for each in stack) and once_differentiated()
 
 
 @torch.library.custom_op("tiebreak::layer_norm", mutates_args=())

@@ -27,6 +27,11 @@ REASONS = {  # a part of torch's message: what we tell the user
     "aten::rnn_": f"it uses nn.RNN {OWN_KIND}",
     "aten::gru": f"it uses nn.GRU {OWN_KIND}",
     "support the deepcopy protocol": "it keeps results of a forward pass, which cannot be copied",
+    "being vmapped over but `self` not being": "it changes in place a tensor that all runs share, by numbers that"
+    " differ from run to run; make that tensor from one of the run (`x.new_zeros`, `torch.zeros_like`)",
+    "call Tensor.requires_grad_()": "it asks for a gradient by `requires_grad_` in its forward pass, not by"
+    " torch.func.grad, which can be fused",
+    "don't yet support saved tensor hooks": "it changes what is kept for the gradient, as torch.utils.checkpoint does",
     "random operation": "it draws random numbers from torch's generator, which no run could repeat; use nn.Dropout",
 }
 

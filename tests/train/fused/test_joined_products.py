@@ -104,3 +104,31 @@ def test_widened_terms_of_mixed_precision_become_one_rounded_product() -> None:
     found, exact = traced(leaves_of({"a": a}, {}, {"b": b})), (a.double().mT @ b.double()).sum(dim=1)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), exact, rtol=2**-8, atol=1e-6)
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_factor_that_is_changed_before_the_sum_is_not_read_later(late: bool) -> None:
+    """With fixed weights, as of random features, torch allows such a change although there are gradients."""
+
+    def function(state: Any, shared: Any, row: Any) -> Any:
+        a, b = row["a"].clone(), state["b"]
+        found = a @ b
+        if not late:
+            a[:, :1].mul_(2)
+        found = found + a @ b.mT + a @ (b + 1)
+        if late:
+            a[:, :1].mul_(2)
+        return found, a
+
+    def mapped(*given: Any) -> Any:
+        return vmap(function, in_dims=(0, None, 0))(*given)
+
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(RUNS, WIDTH, WIDTH, generator=generator, dtype=torch.float64) for _ in range(2))
+    given: tuple[Any, Any, Any] = {"b": b}, {}, {"a": a}
+    expected = mapped(*given)
+    traced = trace(mapped, *given)
+    assert join_products(traced.graph.graph) == int(late)
+    traced.graph.recompile()
+    for found, wanted in zip(traced(leaves_of(*given)), expected, strict=True):
+        torch.testing.assert_close(found, wanted)

@@ -18,6 +18,7 @@ from torch.utils import _pytree as pytree
 from tiebreak.layers.kernels.product import OP, descend
 from tiebreak.layers.product_conv import compile_kernels
 from tiebreak.train.fused.compiler import compile_graph
+from tiebreak.train.fused.free_views import free_views
 from tiebreak.train.fused.rewrite import rewrite
 from tiebreak.train.fused.step_inputs import StepInputs
 from tiebreak.train.fused.trace import Trace, leaves_of
@@ -42,6 +43,8 @@ class Captured:
         self._state, self._fixed = leaves_of(state), leaves_of(state, shared)
         self._result, self.operations = traced.result, traced.operations
         self._descents = rewrite(traced.graph, compiled=compiled)
+        if not compiled:
+            free_views(traced.graph)
         self._windows = [_window(values, steps) for values in leaves_of(row)]
         inputs: list[Any] = [*self._fixed, *[window[0] for window in self._windows]]
         self._call: Any = compile_graph(traced.graph, inputs) if compiled else traced.graph

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
+from tiebreak.train.fused.repeated_operations import changed_by, root
+
 aten = torch.ops.aten
 FEWEST = 3  # terms from which on joining pays
 PRODUCTS = (aten.bmm.default, aten.mm.default)  # of many runs, of a run alone
@@ -24,11 +26,15 @@ SHAPES = (aten.view.default, aten._unsafe_view.default, aten.expand.default)
 def join_products(nodes: Graph) -> int:
     """Replace sums of at least `FEWEST` products by one product each. Returns how many sums there were."""
     joined = 0
+    changes = [(node, changed_by(node)) for node in nodes.nodes if node.op == "call_function"]
+    changes = [(node, changed) for node, changed in changes if changed]
     for node in reversed(list(nodes.nodes)):  # a whole sum comes before its parts
         if node.target is not aten.add.Tensor or not node.users:
             continue
         terms = _terms(node)
         if terms is None or len(terms) < FEWEST or len({_factors(term) for term in terms}) > 1:
+            continue
+        if _changed_before(node, terms, changes):
             continue
         with nodes.inserting_before(node):
             left = _beside(nodes, [term.args[0] for term in terms], axis=-1)
@@ -62,6 +68,12 @@ def _terms(node: Any, depth: int = 0) -> list[Node] | None:
             return None
         found += terms
     return found
+
+
+def _changed_before(total: Node, terms: list[Node], changes: list[tuple[Node, list[Node]]]) -> bool:
+    """Whether a factor is changed in place after its product and before the sum, where the one product stands."""
+    factors = [(root(factor), term) for term in terms for factor in term.all_input_nodes]
+    return any(factor in changed and term < change < total for change, changed in changes for factor, term in factors)
 
 
 def _factors(product: Node) -> tuple[Any, ...]:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
+from tiebreak.train.fused.free_views import free_views
 from tiebreak.train.fused.step_inputs import StepInputs, mapped
 from tiebreak.train.fused.trace import Function, leaves_of, trace
 
@@ -63,6 +64,7 @@ class Traced:
     ) -> None:
         self._leaves = leaves_of(state, shared)
         self._trace = trace(function, state, shared, row, merge=merge)
+        free_views(self._trace.graph)
         self.operations = self._trace.operations
 
     def advance(self, inputs: StepInputs, first: int, steps: int) -> int:

@@ -63,14 +63,16 @@ def _key(argument: Any) -> Any:
     return type(argument), repr(argument)
 
 
+def changed_by(node: Node) -> list[Node]:
+    """The nodes whose memory an operation changes in place, at their roots."""
+    if _schema(node) is None or not _schema(node).is_mutable:
+        return []
+    return [root(changed) for changed in _aliased(node, written=True)]
+
+
 def _changes_inputs_only(graph: Graph) -> bool:
     """Whether all that is changed in place is an input. A changed copy would have to stay apart from its equals."""
-    return all(
-        _root(changed).op == "placeholder"
-        for node in graph.nodes
-        if _schema(node) is not None and _schema(node).is_mutable
-        for changed in _aliased(node, written=True)
-    )
+    return all(changed.op == "placeholder" for node in graph.nodes for changed in changed_by(node))
 
 
 def _aliased(node: Node, *, written: bool = False) -> list[Node]:
@@ -87,7 +89,7 @@ def _aliased(node: Node, *, written: bool = False) -> list[Node]:
     return found
 
 
-def _root(node: Node) -> Node:
+def root(node: Node) -> Node:
     """The node whose memory a view shows."""
     while node.op == "call_function" and (shared := _aliased(node)):
         node = shared[0]
