@@ -7,7 +7,7 @@ segments: in all at most 15 % more than inputs and results.
 Unlike the other forms this one does not look at how long q and k are, since that would wait for the device: with u half
 the spacing of the operands at 1 (2^-9 for bfloat16, 2^-12 for float16, 2^-24 for float32), a result that depends on
 keys of other segments is off by up to 2 u p(|s| |q| |k|) of a value (`taylor_rounding`), mostly a tenth of it. It
-stays finite, as the normaliser never falls below half the number of keys.
+stays finite while sums of float32 do, as the normaliser never falls below half the number of keys.
 """
 
 from __future__ import annotations
