@@ -30,6 +30,7 @@ from torch import Tensor
 
 from peers import chunked_taylor
 from peers.captured import Bench, Work
+from peers.taylor_distances import formula, of_decoding, of_form
 from tiebreak.layers import taylor, taylor_triton
 from tiebreak.layers.kernels import taylor_backward, taylor_decode, taylor_forward, taylor_plan, taylor_states
 from tiebreak.layers.taylor_forms import How, naive
@@ -63,6 +64,7 @@ CHOICES: dict[str, list[tuple[Any, ...]]] = {
 }
 DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
 COMPILED = (256, 1024)  # of the short lengths: compiling takes long
+PEER_BOUND = 2e-2  # in bfloat16: plain PyTorch rounds features and weights
 CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
 
 
@@ -114,6 +116,16 @@ def ours(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 
 def softmax(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def compare_first(bench: Bench) -> None:
+    """Nothing is timed that is wrong."""
+    found = {"decoding": of_decoding(bench.device)}
+    for name, (form, widths) in sides().items():
+        found[name] = of_form(form, form if form is softmax else formula, inputs(bench, 1, 300, widths))
+    bench.add(case="distances from the formulas in float64", **found)
+    if wrong := {name: distance for name, distance in found.items() if not distance < PEER_BOUND}:
+        raise SystemExit(f"these are wrong, and nothing is worth timing: {wrong}")
 
 
 def repeated(bench: Bench, tuning: Any, times: int = 100) -> None:
@@ -335,6 +347,7 @@ def main() -> None:
     bench.add(case="distance from the formula in float64", largest=distance)
     if not distance < 5e-3:
         raise SystemExit(f"the kernels are {distance:.2g} away from the formula: nothing is worth timing")
+    compare_first(bench)
     if args.tune:
         tune(bench, *((1, 40) if args.smoke else (8, 4096)))
     short(bench, 1 if args.smoke else 8, (40,) if args.smoke else (64, 128, 256, 512, 1024, 2048))

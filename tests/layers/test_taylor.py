@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from unittest.mock import patch
 
 import pytest
@@ -316,6 +317,15 @@ BAD: list[tuple[Callable[[], object], str]] = [
         lambda: step(init_state(3, 2), *[torch.ones(2)] * 3),
         r"need a state of \(6, 3\), not \(10, 3\).*init_state\(2, 2",
     ),
+    (lambda: step(init_state(2, 2, lead=(4,)), *[torch.ones(3, 2)] * 3), "need the same leading axes"),
+    (lambda: step(init_state(2, 2), *[torch.tensor(1.0)] * 3), r"a token needs q, k and v of \[..., size\]"),
+    (lambda: step(init_state(2, 2).half(), *[torch.ones(2)] * 3), "the state is torch.float16, and sums need float32"),
+    (lambda: step(init_state(2, 2).int(), *[torch.ones(2)] * 3), "the state is torch.int32"),
+    (lambda: step(init_state(2, 2), *[torch.ones(2)] * 3, mask=torch.ones(())), "make it boolean"),
+    (
+        lambda: step_in_place(init_state(2, 2), *[torch.ones(3, 2)] * 3),
+        r"axes \(\) cannot take tokens of \(3,\)",
+    ),
 ]
 
 
@@ -333,3 +343,41 @@ def test_in_place_is_step() -> None:
     wanted, after = step(state, q, k, v)
     assert torch.equal(step_in_place(state, q, k, v), wanted)
     assert torch.equal(state, after)
+
+
+@pytest.mark.parametrize("form", ["auto", "naive", "parallel", "chunked", "recurrent"])
+@pytest.mark.parametrize("lead", [(0, 2), (2, 0)])
+def test_an_empty_batch_is_an_empty_result(form: str, lead: tuple[int, int]) -> None:
+    given = make(lead, 600, 600, 4, 3)
+    out = attend(*given, causal=form in ("chunked", "recurrent"), form=form)
+    assert out.shape == (*lead, 600, 3)
+    assert [each.shape for each in torch.autograd.grad(out.sum(), given)] == [each.shape for each in given]
+
+
+def test_under_autocast_everything_is_float32_at_least() -> None:
+    """A step multiplied in bfloat16 and was 0.4 % off."""
+    q, k, v = make((2,), 30, 30, 8, 16)
+    wanted = attend(q, k, v, causal=True, form="naive")
+    for dtype, limit in ((torch.float32, 1e-5), (torch.float64, 1e-10)):
+        given = [each.detach().to(dtype) for each in (q, k, v)]
+        states = [init_state(8, 16, lead=(2,), dtype=dtype) for _ in range(2)]
+        with torch.autocast("cpu", torch.bfloat16):
+            results = [attend(given[0], given[1], given[2], causal=True)]
+            tokens = []
+            for t in range(30):
+                out, states[0] = step(states[0], *(each[:, t] for each in given))
+                tokens.append((out, step_in_place(states[1], *(each[:, t] for each in given))))
+        results += [torch.stack(each, dim=1) for each in zip(*tokens, strict=True)]
+        assert [each.dtype for each in results] == [dtype] * 3
+        assert max(distance(each, wanted) for each in results) < limit
+
+
+@pytest.mark.parametrize(("form", "length"), [("chunked", 300), ("parallel", 300), ("auto", 300), ("recurrent", 3)])
+def test_every_form_compiles_whole(form: str, length: int) -> None:
+    given = make((2,), length, length, 4, 3)
+    call = partial(attend, causal=form in ("chunked", "recurrent"), form=form)
+    torch._dynamo.reset()
+    with patch.object(taylor_forms, "_known", {}), patch.object(taylor, "_short", lambda *_: False):
+        found = value_and_gradients(torch.compile(call, fullgraph=True, backend="aot_eager")(*given), given)
+    for one, two in zip(found, value_and_gradients(call(*given), given), strict=True):
+        assert distance(one, two) < 1e-10

@@ -86,13 +86,15 @@ def attend(
     two or three terms) are fast kernels, which `auto` takes for 64 keys and more; docs/theory/taylor.md says what they
     can compute and how fast they are.
     """
-    if torch.is_autocast_enabled(q.device.type):  # as softmax under autocast: float32
+    if torch.is_autocast_enabled(q.device.type):
+        q, k, v = _widened(q, k, v)
         with torch.autocast(q.device.type, enabled=False):
-            wide_ones = (each.float() if each.is_floating_point() else each for each in (q, k, v))
-            return attend(*wide_ones, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
+            return attend(q, k, v, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
     _check_terms(terms)
     _check_inputs(q, k, v, mask, causal)
     _check_form(form, causal)
+    if 0 in (*q.shape[:-2], v.shape[-1]):
+        form = "naive"  # nothing to compute: its products take any shape
     if form == "triton" or (form == "auto" and chosen(q, k, v, terms)):
         scale = q.shape[-1] ** -0.5 if scale is None else scale
         return attend_triton(q, k, v, mask, terms=terms, causal=causal, scale=scale)
@@ -105,7 +107,7 @@ def attend(
     kept = wide(q.dtype) if form == "naive" else kept
     how = How(terms, q.shape[-1] ** -0.5 if scale is None else scale, causal, chunk, kept)
     guarded = form != "naive" and terms % 2 == 1
-    traced = torch._C._are_functorch_transforms_active() or get_proxy_mode() is not None or _has_no_values(q)
+    traced = guarded and _traced(q)
     if guarded and not traced:
         how = replace(how, kept=_kept_for(q, k, how))
     far = bound(q, k, how) >= FAR if guarded and traced else None
@@ -118,7 +120,8 @@ def attend(
     elif form == "recurrent":
         out = _recurrent(q, k, v, may, how)
     # As in `attention.attend`: a gradient of our own would need a vmap rule, and short runs have memory to spare.
-    elif torch._C._are_functorch_transforms_active():
+    # torch.compile does not trace it, since it would keep `tables`.
+    elif torch._C._are_functorch_transforms_active() or torch.compiler.is_compiling():
         out = torch.cat([result for _, result, _ in scan(q, k, v, may, how)], dim=-2).to(v.dtype)
     else:
         out = Scan.apply(q, k, v, may, how)[0]  # type: ignore[no-untyped-call]
@@ -127,8 +130,11 @@ def attend(
     return out.view(*lead, *out.shape[-2:])
 
 
-def _has_no_values(values: Tensor) -> bool:
-    return values.is_meta or isinstance(values, FakeTensor)
+def _traced(values: Tensor) -> bool:
+    """Whether nobody can look at the values."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return True
+    return get_proxy_mode() is not None or values.is_meta or isinstance(values, FakeTensor)
 
 
 def _kept_for(q: Tensor, k: Tensor, how: How) -> torch.dtype:
@@ -175,7 +181,11 @@ def step(
     S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. The normaliser is at least what
     the number of keys allows: rounding may take it below, even to 0, for long q and k (`taylor_rounding`).
     """
-    _check_state(state, q, k, v, terms)
+    if torch.is_autocast_enabled(q.device.type):
+        q, k, v = _widened(q, k, v)
+        with torch.autocast(q.device.type, enabled=False):
+            return step(state, q, k, v, terms=terms, scale=scale, mask=mask)
+    _check_state(state, q, k, v, terms, mask)
     d = q.shape[-1]
     table, kept = tables(d, terms, q.device), state.dtype
     k, v = k.to(kept).unsqueeze(-1), v.to(kept).unsqueeze(-2)
@@ -203,16 +213,32 @@ def step_in_place(
     mask: Tensor | None = None,
 ) -> Tensor:
     """`step` that changes `state` and returns the result alone: on a GPU one kernel, which touches the state once."""
-    fits = terms == 3 and state.dtype == torch.float32 and state.is_contiguous() and refusal(q, v, terms) is None
-    if not fits or (torch.is_grad_enabled() and any(each.requires_grad for each in (q, k, v))):
+    if torch.is_autocast_enabled(q.device.type):
+        q, k, v = _widened(q, k, v)
+    lead = _check_state(state, q, k, v, terms, mask)
+    if lead != state.shape[:-2]:
+        raise TiebreakError(
+            f"a state of leading axes {tuple(state.shape[:-2])} cannot take tokens of {tuple(lead)} in place: make it "
+            f"with init_state(..., lead={tuple(lead)}), or use step"
+        )
+    if not _decodable(state, q, k, v, terms):
         out, changed = step(state, q, k, v, terms=terms, scale=scale, mask=mask)
         state.copy_(changed)
         return out
-    _check_state(state, q, k, v, terms)
     heads = [each.reshape(-1, each.shape[-1]) for each in (q, k, v)]
     may = None if mask is None else mask.expand(q.shape[:-1]).reshape(-1)
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     return taylor_decode(state.view(-1, *state.shape[-2:]), *heads, may, scale).view(v.shape)  # type: ignore[no-any-return]
+
+
+def _decodable(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int) -> bool:
+    """Whether the kernel can take this token: it reads one query, key and value for each state, and has no gradient."""
+    given = (state, q, k, v)
+    alike = q.shape[:-1] == k.shape[:-1] == v.shape[:-1] == state.shape[:-2] and q.dtype == k.dtype == v.dtype
+    watched = torch.is_grad_enabled() and any(each.requires_grad for each in given)
+    if not alike or watched or torch._C._are_functorch_transforms_active() or 0 in (*state.shape[:-2], v.shape[-1]):
+        return False
+    return terms == 3 and state.dtype == torch.float32 and state.is_contiguous() and refusal(q, v, terms) is None
 
 
 def _recurrent(q: Tensor, k: Tensor, v: Tensor, may: Tensor | None, how: How) -> Tensor:
@@ -276,15 +302,33 @@ def _check_floating(**given: Tensor) -> None:
             raise TiebreakError(f"{name} is {tensor.dtype}, and attention needs fractions: call {name}.float() first")
 
 
-def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int) -> None:
+def _widened(*given: Tensor) -> tuple[Tensor, ...]:
+    """What attention computes in under autocast, as softmax does: float32 at least."""
+    return tuple(each.to(wide(each.dtype)) if each.is_floating_point() else each for each in given)
+
+
+def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int, mask: Tensor | None) -> torch.Size:
+    """The leading axes of the result."""
     _check_terms(terms)
     _check_floating(q=q, k=k, v=v)
+    given = {"state": state, "q": q, "k": k, "v": v} | ({} if mask is None else {"mask": mask})
+    if min(each.ndim for each in (q, k, v)) < 1:
+        raise TiebreakError(f"a token needs q, k and v of [..., size], not {_shapes(given)}")
     d, shape = q.shape[-1], (feature_size(q.shape[-1], terms), v.shape[-1] + 1)
     if state.shape[-2:] != shape or k.shape[-1] != d:
         raise TiebreakError(
             f"q of size {d}, k of {k.shape[-1]} and v of {v.shape[-1]} with terms = {terms} need a state of {shape}, "
             f"not {tuple(state.shape[-2:])}: make it with init_state({d}, {v.shape[-1]}, terms={terms})"
         )
+    if state.dtype not in (torch.float32, torch.float64):
+        raise TiebreakError(f"the state is {state.dtype}, and sums need float32 or float64: keep what init_state made")
+    if mask is not None and mask.dtype != torch.bool:
+        raise TiebreakError(f"the mask is {mask.dtype}: make it boolean, True where a key may be looked at")
+    leads = [state.shape[:-2], *(each.shape[:-1] for each in (q, k, v)), *([] if mask is None else [mask.shape])]
+    try:
+        return torch.Size(torch.broadcast_shapes(*leads))  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        raise TiebreakError(f"state, q, k, v and mask need the same leading axes, not {_shapes(given)}") from None
 
 
 def _shapes(given: dict[str, Tensor]) -> str:
@@ -320,6 +364,8 @@ def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: 
 
 def _check_fits(d: int, terms: int, needed: int, device: torch.device) -> None:
     on_gpu = device.type == "cuda"
+    if torch.compiler.is_compiling():  # it cannot ask
+        return
     there = torch.cuda.get_device_properties(device).total_memory if on_gpu else total_memory()
     if needed > there:
         raise TiebreakError(

@@ -53,7 +53,7 @@ def tables(d: int, terms: int, device: torch.device) -> Tables:
     """The tables of `d` variables and degrees under `terms`; kept, so that a captured graph copies nothing."""
     found = _known.get((d, terms, device))
     if found is None:
-        with torch.inference_mode(mode=False):  # built while evaluating, used while training
+        with torch.inference_mode(False):  # built while evaluating, used while training
             found = _build(d, terms, device)
         if type(found.weight) is Tensor:  # not a fake one, which would outlive its mode
             _known[d, terms, device] = found

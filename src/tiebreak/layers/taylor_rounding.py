@@ -10,7 +10,6 @@ q and k of large norm come near the bound: at |s| |q| |k| = 4,700 three terms in
 
 from __future__ import annotations
 
-from functools import cache
 from math import factorial
 
 import torch
@@ -22,15 +21,21 @@ LIMIT = 2**-6  # of the bound, from which on sums are kept in float64; results a
 FAR = 2**-2  # of the bound, from which on a result is no number where nothing else can be done
 
 
-@cache
+_known: dict[int, float] = {}  # torch.compile warns of functools.cache
+
+
 def least(terms: int) -> float:
     """The least value of p for an odd number of terms. There p' = 0, and p' is p with one term less.
 
     >>> [round(least(terms), 4) for terms in (1, 3, 5)]
     [1.0, 0.5, 0.2704]
     """
-    if terms == 1:
-        return 1.0
+    if terms not in _known:
+        _known[terms] = 1.0 if terms == 1 else _lowest(terms)
+    return _known[terms]
+
+
+def _lowest(terms: int) -> float:
     low, high = -2.0 * terms, 0.0  # p' has one root, and is negative below it
     for _ in range(100):
         middle = (low + high) / 2

@@ -7,7 +7,7 @@ segments: in all at most 15 % more than inputs and results.
 Unlike the other forms this one does not look at how long q and k are, since that would wait for the device: with u half
 the spacing of the operands at 1 (2^-9 for bfloat16, 2^-12 for float16, 2^-24 for float32), a result that depends on
 keys of other segments is off by up to 2 u p(|s| |q| |k|) of a value (`taylor_rounding`), mostly a tenth of it. It
-stays finite, as the normaliser never falls below half the number of keys.
+stays finite while sums of float32 do, as the normaliser never falls below half the number of keys.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import os
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.taylor_forms import How, naive, tables, wide
@@ -30,7 +30,7 @@ from tiebreak.layers.taylor_forms import How, naive, tables, wide
 AUTO_LENGTH: int | None = 64
 WIDEST, WIDEST_VALUES = 32, 128
 AT_ONCE = 64  # values of one pass in bfloat16 or with D over 16: wider tiles do not fit into registers
-FEW = 16  # keys without a causal mask under which rounded features would show: weights are computed one by one
+FEW = 64  # keys without a causal mask under which rounded features would show: weights are computed one by one
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
@@ -42,6 +42,8 @@ def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
         return "triton is not installed"
     if q.device.type != "cuda" and os.environ.get("TRITON_INTERPRET") != "1":
         return f"the tensors are on {q.device.type}, not on a CUDA device"
+    if torch.compiler.is_compiling() and torch._C._are_functorch_transforms_active():
+        return "torch.compile does not trace its rules for vmap and torch.func.grad"
     if terms not in (2, 3):
         return f"its kernels have two or three terms, not {terms}"
     if q.shape[-1] > WIDEST or v.shape[-1] > WIDEST_VALUES:
@@ -69,10 +71,10 @@ def attend_triton(
     if not causal and k.shape[-2] < FEW:
         may = None if mask is None else mask.expand(*lead, k.shape[-2])
         return naive(q, k, v, may, How(terms, scale, causal, FEW, wide(q.dtype)))
-    heads = lead[-1] if lead else 1
-    rows = [each.reshape(-1, heads, *each.shape[-2:]) for each in (q, k, v)]
-    may = None if mask is None else mask.expand(*lead, k.shape[-2]).reshape(-1, heads, k.shape[-2])
-    how = [float(terms), float(causal), scale]
+    two = (prod(lead[:-1]), lead[-1] if lead else 1)
+    rows = [each.reshape(*two, *each.shape[-2:]) for each in (q, k, v)]
+    may = None if mask is None else mask.expand(*lead, k.shape[-2]).reshape(*two, k.shape[-2])
+    how = [float(terms), float(causal), float(scale)]  # Triton would compile another kernel for a whole number
     # A registered gradient does not go through functorch, and torch.compile does not trace a rule for vmap.
     if torch._C._are_functorch_transforms_active():
         out = _Attend.apply(*rows, may, how)[0]  # type: ignore[no-untyped-call]
@@ -196,6 +198,13 @@ def _backward(ctx: Any, above: Tensor, *_: Tensor) -> Any:
 taylor_attend.register_autograd(_backward, setup_context=_keep)
 
 
+def _refuse(ctx: Any, *_: Any) -> Any:
+    raise TiebreakError('form="triton" has no second derivative: use form="naive"')
+
+
+taylor_gradients.register_autograd(_refuse)
+
+
 class _Direct(torch.autograd.Function):
     """`taylor_attend` without the op."""
 
@@ -207,14 +216,15 @@ class _Direct(torch.autograd.Function):
         return found[0]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, above: Tensor) -> Any:
         kept = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody may differentiate the gradient: the op refuses that
+            return *taylor_gradients(*kept, above, ctx.how), None, None
         return *_gradients(kept[:4], kept[4:], above, ctx.how), None, None
 
 
 class _Attend(torch.autograd.Function):
-    """`taylor_attend` of one run, and under vmap of all of them."""
+    """`taylor_attend` of one run, and under vmap of all of them, which may be under another transform."""
 
     @staticmethod
     def forward(*given: Any) -> Any:
@@ -229,7 +239,7 @@ class _Attend(torch.autograd.Function):
 
     @staticmethod
     def vmap(info: Any, axes: Any, *given: Any) -> Any:
-        return _folded(torch.ops.tiebreak.taylor_attend, info.batch_size, axes, given)
+        return _folded(_Attend, info.batch_size, axes, given)
 
 
 class _Gradients(torch.autograd.Function):
@@ -239,15 +249,17 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        pass  # asking for a second derivative raises
+        pass
+
+    backward = staticmethod(_refuse)
 
     @staticmethod
     def vmap(info: Any, axes: Any, *given: Any) -> Any:
-        return _folded(torch.ops.tiebreak.taylor_gradients, info.batch_size, axes, given)
+        return _folded(_Gradients, info.batch_size, axes, given)
 
 
-def _folded(op: Any, runs: int, axes: Any, given: Any) -> Any:
-    """Call an op with the axis of runs folded into the batch; what all runs share is repeated without a copy."""
+def _folded(function: Any, runs: int, axes: Any, given: Any) -> Any:
+    """Apply with the axis of runs folded into the batch; what all runs share is repeated without a copy."""
     folded = []
     for each, axis in zip(given, axes, strict=True):
         if isinstance(each, Tensor):
@@ -255,5 +267,5 @@ def _folded(op: Any, runs: int, axes: Any, given: Any) -> Any:
             folded.append(front.flatten(0, 1))
         else:
             folded.append(each)
-    found = tuple(each.unflatten(0, (runs, -1)) for each in op(*folded))
+    found = tuple(each.unflatten(0, (runs, each.shape[0] // max(1, runs))) for each in function.apply(*folded))
     return found, (0,) * len(found)
