@@ -30,7 +30,7 @@ from tiebreak.layers.taylor_forms import How, naive, tables, wide
 AUTO_LENGTH: int | None = 64
 WIDEST, WIDEST_VALUES = 32, 128
 AT_ONCE = 64  # values of one pass in bfloat16 or with D over 16: wider tiles do not fit into registers
-FEW = 64  # keys without a causal mask under which rounded features would show: weights are computed one by one
+FEW = 64  # keys under which rounding of features, or to 16 bits, would show: weights are computed one by one
 TYPES = (torch.float32, torch.bfloat16, torch.float16)
 INSTALLED = find_spec("triton") is not None  # asked once: torch.compile cannot trace the question
 _known: dict[tuple[int, torch.device], tuple[Tensor, Tensor, Tensor]] = {}
@@ -68,7 +68,7 @@ def attend_triton(
         found = [attend_triton(q, k, each, mask, terms=terms, causal=causal, scale=scale) for each in parts]
         return torch.cat(found, dim=-1)
     lead = q.shape[:-2]
-    if not causal and k.shape[-2] < FEW:
+    if k.shape[-2] < FEW and (not causal or q.dtype != torch.float32):
         may = None if mask is None else mask.expand(*lead, k.shape[-2])
         return naive(q, k, v, may, How(terms, scale, causal, FEW, wide(q.dtype)))
     two = (prod(lead[:-1]), lead[-1] if lead else 1)
