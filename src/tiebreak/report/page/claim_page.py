@@ -78,7 +78,7 @@ def claims_html(found: Sequence[ClaimStatus]) -> str:
 
 
 def _view(status: ClaimStatus) -> ClaimView:
-    outcome, results = status.outcome, [_result(each) for each in status.entries]
+    outcome, results = status.outcome, [_result(each, status.entries[0]) for each in status.entries]
     reported = status.entries[0].reported if status.entries else ()
     return ClaimView(
         id=status.entry.id,
@@ -98,14 +98,14 @@ def _view(status: ClaimStatus) -> ClaimView:
     )
 
 
-def _result(entry: DocketEntry) -> ResultView:
+def _result(entry: DocketEntry, best: DocketEntry) -> ResultView:
     return ResultView(
         figures=[printable(claim_text.figure(item)) for item in entry.figures],
         basis=claim_text.basis(entry),
         limits=entry.limits,
         origin=claim_text.origin(entry),
         command=entry.command,
-        leans=printable(claim_text.leans(entry)),
+        leans=printable(claim_text.leans(entry, best)),
         published=[
             (formatting.sources([item.source]), item.what, f"{item.value:g}", claim_text.percentile(item))
             for item in entry.reported
