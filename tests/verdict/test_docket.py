@@ -159,6 +159,16 @@ def test_a_result_without_a_comparison_that_the_claim_needs_is_a_hint_and_names_
     assert found.limits == "largest \N{MINUS SIGN} as-reported not compared"
 
 
+def test_comparisons_of_one_pair_that_are_missing_are_told_apart_by_their_metric() -> None:
+    verdict = docket.read_kept(RESULTS / "speech-decoder-an4.json")
+    verdict["comparisons"] = [item for item in verdict["comparisons"] if item["metric"] == "dl"]
+    found = docket.entries_of(verdict, POOLING.model_copy(update={"study": "speech-decoder"}), "0" * 64)
+    wins = next(each for each in found if each.claim == "attention-decoder-wins")
+    assert wins.hint
+    for metric in ("loss", "jaccard", "cosine"):
+        assert f"{metric}: attention \N{MINUS SIGN} lstm" in wins.limits
+
+
 def test_a_pair_is_known_by_its_arms_not_by_its_name() -> None:
     verdict = docket.read_kept(RESULTS / "language-model-largest.json")
     verdict["comparisons"][0]["group"] = "bigger"  # in the built-in study the name of another pair

@@ -225,9 +225,11 @@ def _group(item: Mapping[str, Any], study: Study) -> str:
 
 
 def _described(study: Study, name: str) -> str:
-    """A comparison as its arms; one of another kind than a pair by its name."""
+    """A comparison as its arms, with another metric than the study's; one of another kind than a pair by its name."""
     item = next(each for each in study.comparisons if each.name == name)
-    return f"{item.a} {MINUS} {item.b}" if isinstance(item, Pair) else name
+    if not isinstance(item, Pair):
+        return name
+    return f"{f'{item.metric}: ' if item.metric else ''}{item.a} {MINUS} {item.b}"
 
 
 def _quality(study: Study, claim: str) -> Claim:
