@@ -10,6 +10,9 @@ import pytest
 
 from support.cli_fixtures import Tiebreak, one_line
 from support.damage import graph_study, run_here
+from support.small_study import loop_machine
+from tiebreak import api
+from tiebreak.drive.messages import Message, RunEnded
 from tiebreak.study.schema import Study
 from tiebreak.theory import identities
 from tiebreak.theory.claims import Outcome
@@ -58,6 +61,23 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
     assert "any name/verdict.json" in done.err
     assert "tiebreak report 'runs/any name'" in done.err
     assert all(each["file"] != "runs/any name/verdict.json" for row in json.loads(done.out) for each in row["results"])
+    path.unlink()
+    done = tiebreak("claims", "--json")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert "verdict.json: missing; `tiebreak report 'runs/any name'`" in done.err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_study_that_is_not_finished_is_named(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    def interrupt(message: Message) -> None:
+        if isinstance(message, RunEnded):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        api.run(mine(tmp_path), tmp_path / "runs" / "mine", machine=loop_machine(), listen=interrupt)
+    done = tiebreak("claims", "--json", "--from", "runs")
+    first, _ = done.err.splitlines()  # the other: no finished study
+    assert first.endswith("runs/mine: 1 of 2 runs have ended; see `tiebreak status runs/mine`")
 
 
 @pytest.mark.usefixtures("here")

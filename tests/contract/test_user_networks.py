@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from support import zoo_attention, zoo_layers, zoo_memory, zoo_random, zoo_recurrent, zoo_structure
 from support.families import family_of, options_of
 from support.twins import Begun, apart, equal, make_run, silent
 from support.zoo import SHAPE, ZOO, Animal, Net
+from support.zoo_runs import BATCH, EXAMPLES, FUSED, RATE, TRAINED, begin, examples, runs_of
 from tiebreak import catalog
 from tiebreak.data.batches import epoch_batches
 from tiebreak.errors import TiebreakError
@@ -23,7 +23,6 @@ from tiebreak.layers.dropout import keyed
 from tiebreak.layers.global_generators import seeded
 from tiebreak.models.design import Images
 from tiebreak.models.fusibility import fusion_obstacle
-from tiebreak.plan.runs import Run
 from tiebreak.streams import stream
 from tiebreak.train import checkpoint
 from tiebreak.train.evaluate import evaluate
@@ -35,36 +34,13 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:LSTM with projections"),  # of torch's own kernel
 ]
 
-EXAMPLES, BATCH, RATE = 32, 8, 0.05  # four steps an epoch, two epochs
-NETWORKS = (
-    zoo_attention,
-    zoo_layers,
-    zoo_memory,
-    zoo_random,
-    zoo_recurrent,
-    zoo_structure,
-)  # importing them fills the zoo
 TASK = catalog.TASKS["classify"]
-TRAINED = [name for name, animal in ZOO.items() if not animal.refused]
 EVALUATED = ("EmaRebound", "BatchNormCumulative", "FunctionalDropout", "EncoderLayer")  # a trace each, so only some
-FUSED = [name for name in TRAINED if ZOO[name].fusible]
 
 
 @pytest.fixture(scope="module")
 def split() -> dict[str, Tensor]:
-    generator = torch.Generator().manual_seed(3)
-    images = torch.rand(EXAMPLES, 1, 6, 6, generator=generator, dtype=torch.float64) * 3 - 0.5
-    return {"images": images, "labels": torch.randint(3, (EXAMPLES,), generator=generator)}
-
-
-def runs_of(animal: Animal, count: int) -> list[Run]:
-    return [make_run(animal.design(), seed=seed, lr=RATE, batch=BATCH) for seed in range(count)]
-
-
-def begin(animal: Animal, runs: list[Run]) -> Begun:
-    design = animal.design()
-    networks = [design.network(SHAPE, {}, stream(run.seed, "init")).double() for run in runs]
-    return Begun(design, runs, networks, [initial_state(*each) for each in zip(networks, runs, strict=True)])
+    return examples()
 
 
 @pytest.mark.parametrize("name", [name for name, animal in ZOO.items() if animal.refused])

@@ -47,6 +47,40 @@ class EmaInPlace(Net):
 
 
 @trains()
+class ReadsItsMemory(Net):
+    """The buffer is multiplied by a weight, so the weight's gradient is a product with what the buffer was."""
+
+    memory: Tensor
+
+    def more(self) -> None:
+        self.register_buffer("memory", torch.linspace(-1, 1, WIDTH)[None])
+        self.recall = nn.Linear(WIDTH, WIDTH, bias=False)
+
+    def middle(self, x: Any) -> Any:
+        hidden = torch.tanh(x + self.recall(self.memory))
+        if self.training:
+            self.memory = 0.9 * self.memory + 0.1 * hidden.detach().mean(dim=0, keepdim=True)
+        return hidden
+
+
+@trains()
+class LastWeights(Net):
+    """The weights of the step before, kept in a buffer."""
+
+    last: Tensor
+
+    def more(self) -> None:
+        self.register_buffer("last", torch.zeros(3, WIDTH))
+
+    def forward(self, images: Tensor) -> Any:
+        hidden = self.middle(self.inner(images.flatten(1)))
+        found = self.out(hidden) + 0.5 * F.linear(hidden, self.last)
+        if self.training:
+            self.last = self.out.weight.detach()
+        return found
+
+
+@trains()
 class DoubleBuffers(Net):
     """Buffers of other types than the parameters': float64 and whole numbers."""
 

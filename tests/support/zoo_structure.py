@@ -87,6 +87,29 @@ class DataBranch(Net):
 
 
 @trains()
+class MergedLowRank(Net):
+    """The product of two factors as one weight, as LoRA's: each factor's gradient is a product with the other."""
+
+    def more(self) -> None:
+        self.up, self.down = nn.Parameter(torch.ones(WIDTH, 2)), nn.Parameter(torch.ones(2, WIDTH))
+
+    def middle(self, x: Any) -> Any:
+        return torch.tanh(0.1 * x @ (self.up @ self.down).T)
+
+
+@trains()
+class SlopeInForward(Net):
+    """The slope of a part of the network is an input of the rest, so training takes a gradient of a gradient."""
+
+    def more(self) -> None:
+        convolved = nn.Sequential(nn.Unflatten(1, (1, WIDTH)), nn.Conv1d(1, 2, 3), nn.Tanh(), nn.Flatten())
+        self.energy = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.LayerNorm(WIDTH), nn.Tanh(), convolved)
+
+    def middle(self, x: Any) -> Any:
+        return x + torch.func.grad(lambda each: self.energy(each).square().sum())(x)
+
+
+@trains()
 class Fourier(Net):
     def middle(self, x: Any) -> Any:
         return torch.fft.irfft(torch.fft.rfft(x) * torch.exp(torch.tensor(0.3j)), n=WIDTH)

@@ -102,7 +102,6 @@ def _statuses(folder: Path, named: bool, notify: Callable[[str], None]) -> list[
 def own_entries(folder: Path) -> list[DocketEntry]:
     """What the finished studies in a folder say of the claims, the newest last; damaged ones are named and left out."""
     from tiebreak.theory.claims import LEDGER
-    from tiebreak.verdict.model import VERDICT_FILE
     from tiebreak.verdict.study_folders import find_studies
 
     studies = {entry.study for entry in LEDGER}
@@ -112,10 +111,20 @@ def own_entries(folder: Path) -> list[DocketEntry]:
             print_error(f"left out: {study.problem}")
         elif study.study in studies and study.verdict is not None:
             found += _entries(study)
-        elif study.study in studies and study.ended == study.planned and (study.path / VERDICT_FILE).is_file():
-            path, again = study.path / VERDICT_FILE, shlex.join(["tiebreak", "report", str(study.path)])
-            print_error(f"left out: {path}: not as it was written; `{again}` writes it again")
+        elif study.study in studies:
+            print_error(f"left out: {_unread(study)}")
     return found
+
+
+def _unread(study: StudyFolder) -> str:
+    """Why a study has no verdict to read, and the command that makes one."""
+    from tiebreak.verdict.model import VERDICT_FILE
+
+    if study.ended < study.planned:
+        again = shlex.join(["tiebreak", "status", str(study.path)])
+        return f"{study.path}: {study.ended:,} of {study.planned:,} runs have ended; see `{again}`"
+    path, again = study.path / VERDICT_FILE, shlex.join(["tiebreak", "report", str(study.path)])
+    return f"{path}: {'not as it was written' if path.is_file() else 'missing'}; `{again}` writes it again"
 
 
 def _entries(study: StudyFolder) -> list[DocketEntry]:

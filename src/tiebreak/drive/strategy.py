@@ -180,28 +180,34 @@ def _probe(
     """The runs fused and warmed up; their peak is added to the probes. Where memory runs out, half of them."""
     while True:
         try:
-            before = _allocated(job.device)
-            group = make_group(job, runs)
-            fused = Fused(
-                group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision
-            )
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
-                time_steps(fused, split, steps)
-                if job.device != "cpu" and len(runs) == len(job.runs):
-                    fused.evaluate_two(split)  # training will trace it
-                elif evaluated:
-                    fused.evaluate(_evaluated(group, split))
-            if job.device != "cpu":
-                probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
-            return (fused, len(runs), _fits(group, probes)), ""
+            return _fuse_all(job, runs, split, steps, probes, evaluated=evaluated), ""
         except StopStudyError:
             raise
         except Exception as error:
-            if out_of_memory(error) and len(runs) > 1:
-                runs = runs[: len(runs) // 2]
-                continue
-            return None, explain_error(error)
+            if not out_of_memory(error) or len(runs) == 1:
+                return None, explain_error(error)
+        runs = runs[: len(runs) // 2]
+        if job.device != "cpu":
+            gc.collect()  # the peak of fewer is measured without what these left
+            torch.cuda.empty_cache()
+
+
+def _fuse_all(
+    job: Job, runs: list[Run], split: Split, steps: int, probes: list[Probe], *, evaluated: bool
+) -> tuple[Fused, int, int]:
+    before = _allocated(job.device)
+    group = make_group(job, runs)
+    fused = Fused(group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
+        time_steps(fused, split, steps)
+        if job.device != "cpu" and len(runs) == len(job.runs):
+            fused.evaluate_two(split)  # training will trace it
+        elif evaluated:
+            fused.evaluate(_evaluated(group, split))
+    if job.device != "cpu":
+        probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
+    return fused, len(runs), _fits(group, probes)
 
 
 def _evaluated(group: RunGroup, split: Split) -> Split:

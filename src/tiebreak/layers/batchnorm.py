@@ -22,6 +22,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.buffer_updates import UpdatesBuffers
 from tiebreak.layers.one_pass import Normalise
+from tiebreak.layers.transforms import once_differentiated
 
 KINDS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 Moments = tuple[Tensor, Tensor, Tensor, Tensor | float]
@@ -63,7 +64,7 @@ class BatchNorm(UpdatesBuffers):
         """x normalised. In training mode the new running statistics are left for `take_updates`."""
         if self.native and self.weights.ndim == 0:
             return self._native(x)
-        if self.one_pass and self.training and self.weights.ndim and self.running_mean is not None:
+        if self.training and self.weights.ndim and self.running_mean is not None and self._takes_one_pass():
             return self._one_pass(x)
         if x.dtype == torch.bfloat16 and self.weights.dtype != torch.bfloat16:  # autocast: statistics stay float32
             return self.forward(x.to(self.weights.dtype)).to(x.dtype)
@@ -78,6 +79,9 @@ class BatchNorm(UpdatesBuffers):
         scale = (variance + self.eps).rsqrt()
         y = centred * (scale if self.weight is None else scale * self.weight).view(shape)
         return y if self.bias is None else y + self.bias.view(shape)
+
+    def _takes_one_pass(self) -> bool:
+        return self.one_pass and once_differentiated()  # a second derivative would miss its statistics
 
     def _native(self, x: Tensor) -> Tensor:
         """What `forward` computes where all rows count, by torch's kernel; running statistics change in place."""

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from tiebreak.layers.recurrent_steps import GRU, KINDS, LSTM, gradient_step, step
+from tiebreak.layers.transforms import once_differentiated
 
 WIDEST = 128  # units; H200, translator of 30 runs, TF32: 0.089 ms a step and run with the op, 0.127 without
 ROOMY = (9, 10)  # GPUs by capability with the 227 KB of shared memory that the kernel's tiles need: Hopper, Blackwell
@@ -33,7 +34,9 @@ FORCED = FORMS.get(os.environ.get("TIEBREAK_RECURRENT_KERNEL", ""))
 
 
 def form_of(weight: Tensor) -> Form:
-    """How layers with these recurrent weights [G H, H] go through time."""
+    """How layers with these recurrent weights [G H, H] go through time. The op has no second derivative."""
+    if not once_differentiated():
+        return "steps"
     if FORCED is not None:
         return FORCED
     if not weight.is_cuda or weight.dtype != torch.float32:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn import grad as conv_grad
 
 from tiebreak.cost.formulas import conv_size
+from tiebreak.layers.transforms import once_differentiated
 
 Ints = list[int]
 PARTS = 16  # of a weight gradient's sum, at most: a fixed order, whatever the number of runs
@@ -178,6 +179,8 @@ class StackedConv2d(nn.Conv2d):
 
     def forward(self, x: Tensor) -> Tensor:
         """The convolution of x."""
+        if not once_differentiated():
+            return super().forward(x)
         bias = self.weight.new_zeros(len(self.weight)) if self.bias is None else self.bias
         how = (list(self.stride), [int(side) for side in self.padding], list(self.dilation))
         tensors: tuple[Tensor, ...] = (x, self.weight, bias)

@@ -325,6 +325,8 @@ def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int, mas
     if mask is not None and mask.dtype != torch.bool:
         raise TiebreakError(f"the mask is {mask.dtype}: make it boolean, True where a key may be looked at")
     leads = [state.shape[:-2], *(each.shape[:-1] for each in (q, k, v)), *([] if mask is None else [mask.shape])]
+    if all(lead == leads[0] for lead in leads):
+        return leads[0]  # at every token: what follows takes as long as the kernel
     try:
         return torch.Size(torch.broadcast_shapes(*leads))  # type: ignore[no-untyped-call]
     except RuntimeError:

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.taylor_forms import How, naive, tables, wide
+from tiebreak.layers.transforms import once_differentiated
 
 # Keys from which `form="auto"` takes this form on a GPU; None: never. On an H200 (bfloat16, causal, D = 16, Dv = 64) it
 # was faster than every other form at 64 elements, the shortest measured, called and captured, with 4 and 128 heads.
@@ -54,7 +55,12 @@ def refusal(q: Tensor, v: Tensor, terms: int) -> str | None:
 def chosen(q: Tensor, k: Tensor, v: Tensor, terms: int) -> bool:
     """Whether `form="auto"` takes this form."""
     long = AUTO_LENGTH is not None and k.shape[-2] >= AUTO_LENGTH
-    return long and q.is_cuda and refusal(q, v, terms) is None
+    return long and q.is_cuda and refusal(q, v, terms) is None and _has_derivatives()
+
+
+def _has_derivatives() -> bool:
+    """Whether the kernels have the derivatives that the call is inside of. torch.compile cannot trace the question."""
+    return not torch._C._are_functorch_transforms_active() or once_differentiated()
 
 
 def attend_triton(

@@ -158,6 +158,6 @@ def test_transforms_and_mixed_precision_on_a_gpu() -> None:
 
 
 if __name__ == "__main__":
-    for length in (17, 1000, 4097):
+    for length in (70, 1000, 4097):  # 64 keys or more: fewer are computed without the kernels
         check_wide_values("cuda", 16, 128, length)
         check_wide_values("cuda", 32, 128, length)

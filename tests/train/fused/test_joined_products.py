@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.func import grad, vmap
 
@@ -15,13 +16,14 @@ from tiebreak.train.fused.trace import Trace, leaves_of, trace
 RUNS, ROWS, WIDTH = 3, 4, 5
 
 
-def over_time(steps: int) -> Any:
-    """The gradient of a network that uses its weights at every time step, as users write it."""
+def over_time(steps: int, *, layers: bool = False) -> Any:
+    """The gradient of a network that uses its weights at every time step, perhaps in linear layers."""
 
     def loss(weight: Tensor, enter: Tensor, x: Tensor) -> Tensor:
         state, total = x.new_zeros(ROWS, WIDTH), x.new_zeros(())
         for t in range(steps):
-            state = torch.tanh(x[t] @ enter + state @ weight)
+            parts = (F.linear(x[t], enter), F.linear(state, weight)) if layers else (x[t] @ enter, state @ weight)
+            state = torch.tanh(parts[0] + parts[1])
             total = total + state.square().sum()
         return total
 
@@ -52,11 +54,13 @@ def of_one(function: Any) -> Any:
     return call
 
 
+@pytest.mark.parametrize("layers", [False, True], ids=["products", "linear layers"])
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("steps", [FEWEST, 7])
-def test_the_gradient_of_a_weight_used_at_every_step_is_one_product(steps: int, alone: bool) -> None:
+def test_the_gradient_of_a_weight_used_at_every_step_is_one_product(steps: int, alone: bool, layers: bool) -> None:
     given = arguments(steps)
-    function = of_one(over_time(steps)) if alone else over_time(steps)
+    function = over_time(steps, layers=layers)
+    function = of_one(function) if alone else function
     expected = function(*given)
     traced = trace(function, *given)
     before = products(traced)

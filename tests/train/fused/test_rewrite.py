@@ -1,4 +1,4 @@
-"""What becomes of a traced graph on its way to a GPU. Needs Triton, since our product is one of its kernels."""
+"""What becomes of a traced graph on its way to a GPU."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ import torch
 from torch import Tensor
 from torch.func import grad, vmap
 
-from tiebreak.train.fused.trace import Trace, leaves_of, trace
-
-pytest.importorskip("triton", reason="triton is not installed: it comes with CUDA")
-from tiebreak.layers.kernels.product import OP
+from tiebreak.layers.run_products import OP
 from tiebreak.train.fused import rewrite as module
 from tiebreak.train.fused.rewrite import rewrite
+from tiebreak.train.fused.trace import Trace, leaves_of, trace
 
 aten = torch.ops.aten
 
@@ -55,14 +53,6 @@ def targets(traced: Trace) -> list[Any]:
     return [node.target for node in traced.graph.graph.nodes]
 
 
-def products_by_torch(traced: Trace) -> None:
-    """Have the graph call torch's product again: ours needs a GPU."""
-    for node in traced.graph.graph.nodes:
-        if node.target is OP:
-            node.target = aten.bmm.default
-    traced.graph.recompile()
-
-
 def test_steps_along_a_product_are_taken_out_and_their_factors_come_out_last() -> None:
     arguments = begun()
     traced = trace(plain, *arguments)
@@ -73,7 +63,6 @@ def test_steps_along_a_product_are_taken_out_and_their_factors_come_out_last() -
     assert aten.addcmul.out not in targets(traced)
     assert aten.bmm.default not in targets(traced)
     assert targets(traced).count(OP) == 3  # forward twice, and back through v; the two gradients are not computed
-    products_by_torch(traced)
     wanted = {"params": {name: values.clone() for name, values in state["params"].items()}}
     plain(wanted, shared, row)
     leaves = leaves_of(*arguments)
@@ -95,7 +84,6 @@ def test_other_updates_stay_and_their_products_are_ours() -> None:
     assert rewrite(traced.graph) == []
     assert targets(traced).count(aten.addcmul.out) == 2
     assert targets(traced).count(OP) == 5
-    products_by_torch(traced)
     wanted = {"params": {name: values.clone() for name, values in arguments[0]["params"].items()}}
     decayed(wanted, *arguments[1:])
     traced.graph(*leaves_of(*arguments))

@@ -85,7 +85,6 @@ def _side(size: int, most: int) -> int:
     return min(most, max(16, int(triton.next_power_of_2(size))))
 
 
-@torch.library.custom_op("tiebreak::product", mutates_args=())
 def product(a: Tensor, b: Tensor) -> Tensor:
     """a b of every run."""
     c = a.new_empty(a.shape[0], a.shape[1], b.shape[2])
@@ -93,14 +92,6 @@ def product(a: Tensor, b: Tensor) -> Tensor:
     return c
 
 
-@product.register_fake
-def _(a: Tensor, b: Tensor) -> Tensor:
-    return a.new_empty(a.shape[0], a.shape[1], b.shape[2])
-
-
 def descend(param: Tensor, a: Tensor, b: Tensor, rate: Tensor) -> None:
     """param - rate a b, in place: param [n, M, N], rate n numbers."""
     _launch(a, b, param, rate)
-
-
-OP = torch.ops.tiebreak.product.default  # what a graph calls

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
 
-from tiebreak.layers.kernels.product import OP, descend
 from tiebreak.layers.product_conv import compile_kernels
+from tiebreak.layers.run_products import OP, descend
 from tiebreak.train.fused.compiler import compile_graph
 from tiebreak.train.fused.free_views import free_views
 from tiebreak.train.fused.rewrite import rewrite

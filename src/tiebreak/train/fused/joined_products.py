@@ -59,6 +59,8 @@ def _terms(node: Any, depth: int = 0) -> list[Node] | None:
     widened = node.target is aten._to_copy.default and _same_device(node)
     if widened or (node.target in SHAPES and _unchanged(node)):
         return _terms(node.args[0], depth + 1)
+    if (turned := _turned(node)) is not None and len(turned.users) == 1 and (back := _turned(turned)) is not None:
+        return _terms(back, depth + 1)  # the gradient of a linear layer's weight is transposed twice
     if node.target is not aten.add.Tensor or node.kwargs:
         return None
     found: list[Node] = []

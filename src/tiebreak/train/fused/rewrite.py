@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import dropwhile
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from tiebreak.layers.kernels.product import OP
+from tiebreak.layers.run_products import OP
 from tiebreak.train.fused.joined_products import join_products
+from tiebreak.train.fused.repeated_operations import changed_by, root
 
 aten = torch.ops.aten
 VIEWS = (aten.view.default, aten._unsafe_view.default, aten.transpose.int, aten.expand.default, aten.permute.default)
@@ -35,6 +37,7 @@ def rewrite(graph: GraphModule, *, compiled: bool = False) -> list[Descent]:
     """Replace batched products by ours, sums of them by one. SGD updates along a product are removed; their factors
     become the last outputs.
 
+    The removed updates follow the graph, one by one: none that something in it reads later, or whose factors change.
     If TF32 is allowed, large products are left to the library; if the graph is compiled, small ones to the compiler.
     """
     nodes = graph.graph
@@ -45,6 +48,7 @@ def rewrite(graph: GraphModule, *, compiled: bool = False) -> list[Descent]:
     output = next(node for node in nodes.nodes if node.op == "output")
     results = list(output.args[0])
     descents = []
+    changed = {place for node in nodes.nodes for place in changed_by(node)}
     for node in list(nodes.nodes):
         if node.target is not aten.addcmul.out or node.kwargs.get("value") != -1:
             continue
@@ -56,6 +60,7 @@ def rewrite(graph: GraphModule, *, compiled: bool = False) -> list[Descent]:
             and found is not None
             and _same_layout(param, gradient, found)
             and not _read_after(param, node)
+            and not any(root(factor) in changed for factor in (*found.all_input_nodes, rate))
         ):
             descents.append(Descent(inputs.index(param), len(results)))
             results += [*found.args, rate]
@@ -96,7 +101,8 @@ def _multiplications(product: Node) -> int:
 
 def _read_after(param: Node, update: Node) -> bool:
     """Whether a later operation reads the parameter, such as its moving average: the update must not come after it."""
-    return any(user is not update and user > update for user in param.users) or bool(update.users)
+    _, *later = dropwhile(lambda node: node is not update, update.graph.nodes)
+    return any(root(given) is param for node in later for given in node.all_input_nodes)
 
 
 def _product_of(gradient: Node) -> Node | None:
