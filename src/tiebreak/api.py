@@ -23,6 +23,7 @@ from tiebreak.program.consent import commands
 from tiebreak.program.program_driver import check_start, open_program_driver
 from tiebreak.results.check import Checked
 from tiebreak.results.check import check as check_folder
+from tiebreak.results.foreign_files import refuse_foreign_files
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
 from tiebreak.results.manifest import (
@@ -95,10 +96,13 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             return run(
                 study, out, machine=machine, listen=progress.on_message, allow_program=allow_program, calls=calls
             )
+    if not str(out):
+        raise TiebreakError("out: the name of the results folder is empty")
     folder = Path(out)
     if study.task == PROGRAM:
         check_start(study, machine, allow=allow_program or calls is not None)
     check_precision(study, machine.precision)
+    refuse_foreign_files(folder, design_modules(study))
     data_checksum(study, machine.data_dir)  # fails before the folder is made
     first_batch(study, folder)  # so does this
     with (

@@ -82,8 +82,9 @@ def test_what_is_no_study_file_is_one_line_and_code_2(
         (["--data", "octmnits"], "data: .*'octmnits'.*'octmnist'"),
         (["--data", "mnist"], r"mnist\.npz not found"),
         (["--data-dir", "nowhere"], "--data-dir nowhere"),
+        (["--out", ""], "name of the results folder is empty"),
     ],
-    ids=["no seeds", "negative seeds", "no epochs", "unknown data", "missing data", "missing folder"],
+    ids=["no seeds", "negative seeds", "no epochs", "unknown data", "missing data", "missing folder", "no name"],
 )
 @pytest.mark.parametrize("command", ["run", "plan"])
 def test_a_bad_option_is_one_line_and_code_2(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tiebreak.cli.data_commands import DataDirOption
+from tiebreak.cli.out_option import OutOption
 from tiebreak.cli.output import print_line
 from tiebreak.cli.run_command import (
     DataOption,
@@ -12,7 +13,6 @@ from tiebreak.cli.run_command import (
     DeviceOption,
     EpochsOption,
     GridOption,
-    OutOption,
     QuickOption,
     SeedsOption,
     StudyArgument,

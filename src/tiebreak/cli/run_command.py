@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tiebreak.cli.data_commands import DataDirOption
+from tiebreak.cli.out_option import OutOption
 from tiebreak.cli.output import print_error
 from tiebreak.cli.seed_options import AllDecidedOption, MaxSeedsOption, UntilDecidedOption, growing
 
@@ -26,7 +27,7 @@ DataOption = Annotated[
         "--data", metavar="NAME", help="Another data set of `tiebreak data list`, or your own: ./folder, ./file."
     ),
 ]
-OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Results folder; default: runs/STUDY.")]
+
 SeedsOption = Annotated[int | None, typer.Option("--seeds", min=1, metavar="N", help="Replicates per arm and setting.")]
 EpochsOption = Annotated[
     int | None, typer.Option("--epochs", min=1, metavar="N", help="Passes over the training data.")
