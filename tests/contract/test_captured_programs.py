@@ -23,7 +23,7 @@ from tiebreak.train.fused import capture, engine, rewrite
 ORDER = ("MergedLowRank", "ReadsItsMemory", "LastWeights")  # factors that change, a parameter that is read later
 
 pytestmark = [
-    pytest.mark.usefixtures("one_thread", "gpu_forms"),
+    pytest.mark.usefixtures("one_thread"),
     pytest.mark.filterwarnings("ignore:There is a performance drop"),  # of a slow rule of vmap
     pytest.mark.filterwarnings("ignore:LSTM with projections"),  # of torch's own kernel
 ]
@@ -51,6 +51,7 @@ def _split() -> dict[str, Tensor]:
     return examples()
 
 
+@pytest.mark.usefixtures("gpu_forms")
 @pytest.mark.parametrize("name", FUSED)
 def test_a_captured_program_is_the_loop(name: str, split: dict[str, Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
     taken_out: list[int] = []
@@ -69,3 +70,15 @@ def test_a_captured_program_is_the_loop(name: str, split: dict[str, Tensor], mon
     for mine, wanted in zip(captured.states, looped.states, strict=True):
         assert apart({**mine.params, **mine.buffers}, {**wanted.params, **wanted.buffers}) < 1e-10
     assert taken_out[0] > 0 or name not in ORDER  # the updates that can be are
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", [*ORDER, "SlopeInForward"])
+def test_a_program_on_a_gpu_is_the_loop_there(name: str, split: dict[str, Tensor]) -> None:
+    animal = ZOO[name]
+    looped, captured = (begin(animal, runs_of(animal, 2), torch.float32, "cuda") for _ in range(2))
+    there = {"images": split["images"].float().cuda(), "labels": split["labels"].cuda()}
+    losses = captured.fused().train_epoch(there, silent)
+    assert losses == pytest.approx([each.train_epoch(there, silent)[0] for each in looped.looped()], rel=1e-4)
+    for mine, wanted in zip(captured.states, looped.states, strict=True):
+        assert apart({**mine.params, **mine.buffers}, {**wanted.params, **wanted.buffers}) < 1e-3

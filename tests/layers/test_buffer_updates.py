@@ -72,6 +72,21 @@ def test_a_run_keeps_its_own_tensors_with_the_new_values() -> None:
     assert not state["0.sum"].requires_grad
 
 
+def test_a_buffer_may_be_a_view_but_not_changed_in_place_with_a_gradient() -> None:
+    """As in `register_buffer("codes", codes[None])`: torch cannot detach a view in place."""
+    network = nn.Sequential(Remembers())
+    network[0].sum = torch.zeros(1, 2)[0]
+    state = dict(network.named_buffers())
+    buffers = OwnBuffers(network, state)
+    network[0].sum = torch.ones(2, requires_grad=True) * 3
+    buffers.keep()
+    assert network[0].sum is state["0.sum"]
+    assert state["0.sum"].tolist() == [3, 3]
+    state["0.sum"].mul_(torch.ones(2, requires_grad=True))
+    with pytest.raises(TiebreakError, match=r"'0\.sum' is a view .*clone"):
+        buffers.keep()
+
+
 @pytest.mark.parametrize("value", [torch.zeros(3), torch.zeros(2, dtype=torch.float64), torch.zeros(2).long()])
 def test_another_shape_or_type_is_refused_by_name(value: torch.Tensor) -> None:
     network = nn.Sequential(Remembers())

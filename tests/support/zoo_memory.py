@@ -53,7 +53,7 @@ class ReadsItsMemory(Net):
     memory: Tensor
 
     def more(self) -> None:
-        self.register_buffer("memory", torch.linspace(-1, 1, WIDTH)[None])
+        self.register_buffer("memory", torch.linspace(-1, 1, WIDTH)[None])  # a view, as position codes often are
         self.recall = nn.Linear(WIDTH, WIDTH, bias=False)
 
     def middle(self, x: Any) -> Any:

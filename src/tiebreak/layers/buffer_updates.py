@@ -89,6 +89,18 @@ class OwnBuffers:
                 if now is None:
                     raise TiebreakError(f"the forward pass sets buffer {name!r} to None")
                 places[own_name] = buffer
-                buffer.detach_().copy_(checked_rebound(name, buffer, now))
-            elif buffer.requires_grad:
-                buffer.detach_()
+                _forget(name, buffer)
+                buffer.copy_(checked_rebound(name, buffer, now))
+            else:
+                _forget(name, buffer)
+
+
+def _forget(name: str, buffer: Tensor) -> None:
+    """Drop the history of a buffer that a forward pass has changed."""
+    if not buffer.requires_grad:
+        return  # a view, such as `weights[None]`, cannot be detached in place, also if there is nothing to drop
+    if buffer._is_view():
+        raise TiebreakError(
+            f"buffer {name!r} is a view that the forward pass changes: register a copy of it (.clone())"
+        )
+    buffer.detach_()
