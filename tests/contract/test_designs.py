@@ -148,7 +148,7 @@ def test_can_be_copied_saved_and_loaded(design: Design) -> None:
 @every_design
 def test_its_runs_can_be_fused(design: Design) -> None:
     network, shape = build(design, number=1)
-    assert fusion_obstacle(network, shape) == ""
+    assert fusion_obstacle(lambda: network, shape) == ""
 
 
 @every_design

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_fused_is_the_loop_whatever_the_company_and_after_a_resume(
 ) -> None:
     animal = ZOO[name]
     runs = runs_of(animal, 3)
-    assert fusion_obstacle(animal.design().network(SHAPE, {}, 0), SHAPE) == ""
+    assert fusion_obstacle(partial(animal.design().network, SHAPE, {}, 0), SHAPE) == ""
     looped, fused, few = begin(animal, runs[:2]), begin(animal, runs), begin(animal, runs[:2])
     engine = fused.fused()
     engine.train_epoch(split, silent)
@@ -126,7 +127,7 @@ def test_fused_is_the_loop_whatever_the_company_and_after_a_resume(
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if not ZOO[name].fusible])
 def test_what_is_trained_one_by_one_has_a_reason(name: str) -> None:
-    assert fusion_obstacle(ZOO[name].design().network(SHAPE, {}, 0), SHAPE) != ""
+    assert fusion_obstacle(partial(ZOO[name].design().network, SHAPE, {}, 0), SHAPE) != ""
 
 
 def test_a_draw_that_no_check_foresaw_fails_the_run(split: dict[str, Tensor]) -> None:

@@ -34,6 +34,16 @@ def test_activations_are_what_the_backward_pass_needs() -> None:
     assert network.training
 
 
+def test_in_float64_all_takes_twice_as_much() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 3))
+    single = measure.activation_bytes(network, SHAPE, 5), measure.number_bytes(network)
+    flops = measure.forward_flops(network, SHAPE)
+    network.double()
+    assert (measure.activation_bytes(network, SHAPE, 5), measure.number_bytes(network)) == tuple(2 * x for x in single)
+    assert measure.forward_flops(network, SHAPE) == flops
+    assert measure.activation_bytes(Steep(functional=True).double(), SHAPE, 5) > 0
+
+
 def test_counting_activations_leaves_the_network_as_it_was() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(16, 3)).eval()
     measure.activation_bytes(network, SHAPE, 2)

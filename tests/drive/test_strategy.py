@@ -15,24 +15,51 @@ from tiebreak.drive.lone_run import GAIN
 from tiebreak.drive.messages import Job, StrategyMeasured
 from tiebreak.drive.strategy import measure
 from tiebreak.plan.planner import make_plan
-from tiebreak.plan.runs import Run
+from tiebreak.plan.runs import Plan, Run
 from tiebreak.results.record import Choice
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.loop import Loop
 
-DECIDES = """
+OWN = """
+import torch
 from torch import nn
 
-class Decides(nn.Module):
-    def __init__(self, shape):
+class Keeps(nn.Module):
+    def __init__(self, shape, layer=None):
         super().__init__()
         self.out = nn.Linear(shape.channels * shape.height * shape.width, shape.classes)
+        self.layer = layer or nn.Identity()
 
     def forward(self, images):
-        logits = self.out(images.flatten(1))
+        self.last = self.layer(self.out(images.flatten(1)))
+        return self.last
+
+class Gate(nn.Module):
+    def forward(self, logits):
         return logits if logits.sum() > 0 else -logits
 
-DESIGNS = {"decides": Decides}
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx, above):
+        return above
+
+class Signs(nn.Module):
+    def forward(self, logits):
+        return logits + Sign.apply(logits)
+
+def spectral(shape):
+    return Keeps(shape, nn.utils.spectral_norm(nn.Linear(shape.classes, shape.classes)))
+
+DESIGNS = {
+    "keeps": Keeps,
+    "decides": lambda shape: Keeps(shape, Gate()),
+    "signs": lambda shape: Keeps(shape, Signs()),
+    "spectral": spectral,
+}
 """
 
 
@@ -48,10 +75,14 @@ def _keep_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-def runs_of(data: Path, design: str = "mlp", seeds: int = 3, **more: Any) -> list[Run]:
+def plan_of(data: Path, design: str = "mlp", seeds: int = 3, **more: Any) -> Plan:
     arms = [{"name": name, "design": design} for name in ("one", "two")]
     study = small_study(seeds=seeds, kind="sgd", arms=arms, comparisons=[{"a": "one", "b": "two"}], **more)
-    return list(make_plan(study, data).runs.values())
+    return make_plan(study, data)
+
+
+def runs_of(data: Path, design: str = "mlp", seeds: int = 3, **more: Any) -> list[Run]:
+    return list(plan_of(data, design, seeds, **more).runs.values())
 
 
 def choice_of(job: Job) -> Choice:
@@ -137,15 +168,43 @@ def test_more_runs_than_are_trained_at_once_are_not_needed(
     assert choice_of(cohort_job(runs_of(data, seeds=CPU_COHORT), tmp_path, data)).runs == CPU_COHORT // 2
 
 
-def test_a_design_that_cannot_be_fused_loops_and_the_reason_is_told(tmp_path: Path, data: Path) -> None:
-    path = tmp_path / "decides.py"
-    path.write_text(DECIDES, "utf-8")
-    runs = runs_of(data, "decides", designs_from=str(path))
-    choice = choice_of(cohort_job(runs, tmp_path, data, designs_from=str(path)))
+@pytest.mark.parametrize(
+    ("design", "parts"),
+    [
+        ("decides", ["it decides by values of a tensor", "(layer 'layer', Gate)"]),
+        ("signs", ["setup_context", "(layer 'layer', Signs)"]),
+        ("spectral", ["aten::div.out", "(layer 'layer', Linear)"]),
+    ],
+)
+def test_a_design_that_cannot_be_fused_loops_and_the_reason_is_the_plans(
+    tmp_path: Path, data: Path, design: str, parts: list[str]
+) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN, "utf-8")
+    plan = plan_of(data, design, designs_from=str(path))
+    choice = choice_of(cohort_job(list(plan.runs.values()), tmp_path, data, designs_from=str(path)))
     assert (choice.strategy, choice.fused_ms, choice.runs, choice.fits) == ("loop", None, 1, 1)
-    assert choice.reason.startswith("it decides by values of a tensor")
+    assert choice.reason == plan.arm("one").cannot_fuse
+    assert all(part in choice.reason for part in parts)
     assert "\n" not in choice.reason
     assert choice.loop_ms > 0
+
+
+def test_a_network_that_keeps_what_it_computed_is_fused_as_planned(tmp_path: Path, data: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(OWN, "utf-8")
+    plan = plan_of(data, "keeps", designs_from=str(path))
+    choice = choice_of(cohort_job(list(plan.runs.values()), tmp_path, data, designs_from=str(path)))
+    assert (plan.arm("one").cannot_fuse, choice.reason) == ("", "")
+    assert choice.fused_ms is not None
+
+
+@pytest.mark.parametrize("precision", ["float64", "bfloat16"])
+def test_other_precisions_are_measured_too(tmp_path: Path, data: Path, precision: str) -> None:
+    choice = choice_of(cohort_job(runs_of(data, precision=precision), tmp_path, data))
+    assert choice.reason == ""
+    assert choice.fused_ms is not None
+    assert choice.fits >= 2
 
 
 def test_out_of_memory_measures_half_as_many(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations, spectral_norm
 from torch.utils.checkpoint import checkpoint
 
 from tiebreak.models.design import Images
-from tiebreak.models.fusibility import fusion_limits, fusion_obstacle
+from tiebreak.models.fusibility import explain_error, fusion_limits, fusion_obstacle
 
 SHAPE = Images(channels=1, height=28, width=28, classes=3)
 
@@ -67,6 +70,52 @@ class Checkpoints(Own):
         return kept
 
 
+class Keeps(Own):
+    """Once it was called with a gradient it cannot be copied."""
+
+    def then(self, logits: Tensor) -> Tensor:
+        self.last = logits
+        return logits
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.sign()
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> Tensor:
+        return above
+
+
+class HalfReady(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.sign()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        return
+
+    @staticmethod
+    def backward(ctx: Any, above: Tensor) -> Tensor:
+        return above
+
+
+class Ready(HalfReady):
+    generate_vmap_rule = True
+
+
+class Signs(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.function.apply(x)
+        return found
+
+
 class Raises(Own):
     def then(self, logits: Tensor) -> Tensor:
         raise ValueError("only\non Sundays. " + "And much more. " * 50)
@@ -85,42 +134,84 @@ class Recurrent(nn.Module):
 
 
 def test_what_torch_can_map_over_runs_can_be_fused() -> None:
-    assert fusion_obstacle(Own(), SHAPE) == ""
-    assert fusion_obstacle(FillsOwn(), SHAPE) == ""
+    assert fusion_obstacle(Own, SHAPE) == ""
+    assert fusion_obstacle(FillsOwn, SHAPE) == ""
+    assert fusion_obstacle(Keeps, SHAPE) == ""
+    assert fusion_obstacle(lambda: then(Signs(Ready)), SHAPE) == ""
+
+
+def then(layer: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 3), layer)
 
 
 @pytest.mark.parametrize(
-    ("network", "reason"),
+    ("build", "reason"),
     [
-        (Decides(), "it decides by values of a tensor"),
-        (Reads(), "it decides by values of a tensor"),
-        (Draws(), "it draws random numbers from torch's generator"),
-        (nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 3), nn.RReLU()), "RuntimeError: "),
-        (Fills(), "it changes in place"),
-        (Asks(), "it asks for a gradient"),
-        (Checkpoints(), "it changes what is kept"),
-        (Raises(), "ValueError: only on Sundays"),
-        (Recurrent(), "it uses nn.LSTM"),
+        (Decides, "it decides by values of a tensor"),
+        (Reads, "it decides by values of a tensor"),
+        (Draws, "it draws random numbers from torch's generator"),
+        (lambda: then(nn.RReLU()), "RuntimeError: "),
+        (Fills, "it changes in place"),
+        (Asks, "it asks for a gradient"),
+        (Checkpoints, "it changes what is kept"),
+        (Raises, "ValueError: only on Sundays"),
+        (Recurrent, "it uses nn.LSTM"),
     ],
     ids=["decides", "reads", "draws", "rrelu", "fills", "asks", "checkpoints", "raises", "recurrent"],
 )
-def test_what_cannot_be_fused_is_told_in_one_line(network: nn.Module, reason: str) -> None:
-    found = fusion_obstacle(network, SHAPE)
+def test_what_cannot_be_fused_is_told_in_one_line(build: Callable[[], nn.Module], reason: str) -> None:
+    found = fusion_obstacle(build, SHAPE)
     assert found.startswith(reason)
     assert "\n" not in found
     assert len(found) < 260
 
 
-def test_asking_changes_nothing_and_warns_of_nothing() -> None:
-    network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)).eval()
+@pytest.mark.parametrize(
+    ("layer", "parts"),
+    [
+        (lambda: Signs(Sign), ["setup_context", "generate_vmap_rule = True", "(layer '2', Signs)"]),
+        (lambda: Signs(HalfReady), ["setup_context", "generate_vmap_rule = True", "(layer '2', Signs)"]),
+        (lambda: spectral_norm(nn.Linear(3, 3)), ["it uses aten::div.out", "(layer '2', Linear)"]),
+        (
+            lambda: parametrizations.spectral_norm(nn.Linear(3, 3)),
+            ["it uses aten::div.out", "(layer '2.parametrizations.weight.0', _SpectralNorm)"],
+        ),
+    ],
+    ids=["function", "function without a rule", "spectral norm, by a hook", "spectral norm, as a parametrization"],
+)
+def test_what_torch_cannot_map_is_told_in_plain_words_with_its_layer(
+    layer: Callable[[], nn.Module], parts: list[str]
+) -> None:
+    found = fusion_obstacle(lambda: then(layer()), SHAPE)
+    assert "Error" not in found
+    assert all(part in found for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (RuntimeError("vmap: it is so. And more."), "RuntimeError: it is so"),
+        (RuntimeError("it is so."), "RuntimeError: it is so"),
+        (AssertionError(), "AssertionError"),
+        (
+            RuntimeError("Batching rule not implemented for aten::trace. We could not generate a fallback."),
+            "it uses aten::trace, which torch has no form of for many runs",
+        ),
+    ],
+)
+def test_a_reason_ends_without_a_full_stop(error: Exception, reason: str) -> None:
+    assert explain_error(error) == reason
+
+
+def test_asking_trains_nothing_and_warns_of_nothing() -> None:
+    network = nn.Sequential(nn.Flatten(), nn.Linear(28 * 28, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
     draws = Draws()
     before = {name: value.clone() for name, value in network.state_dict().items()}
     state = torch.get_rng_state()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fusion_obstacle(network, SHAPE)
-        fusion_obstacle(draws, SHAPE)
-    assert not network.training
+        fusion_obstacle(lambda: network, SHAPE)
+        fusion_obstacle(lambda: draws, SHAPE)
     assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
     assert all(parameter.grad is None for parameter in network.parameters())
     assert torch.equal(state, torch.get_rng_state())
@@ -156,11 +247,11 @@ class Sorts(nn.Module):
 
 
 def test_the_layer_that_cannot_be_fused_is_named() -> None:
-    assert "'body.second', Decides" in fusion_obstacle(Inside(), SHAPE)
+    assert "'body.second', Decides" in fusion_obstacle(Inside, SHAPE)
 
 
 def test_an_operation_that_is_done_run_by_run_is_named_with_its_layer() -> None:
-    obstacle, slow = fusion_limits(Slow(), SHAPE)
+    obstacle, slow = fusion_limits(Slow, SHAPE)
     assert obstacle == ""
     assert "aten::histc" in slow
     assert "'sorts', Sorts" in slow

@@ -19,6 +19,23 @@ SHUFFLED = {"name": "shuffled", "design": "cnn-pool", "options": {"shuffle_pixel
 SHIFTED = {"name": "shifted", "design": "cnn-pool", "evaluation": {"shift": 2}}
 LONGER = {"name": "longer", "design": "cnn-pool", "epochs_times": 2}
 
+KEEPS = """
+from torch import nn
+
+class Keeps(nn.Module):
+    def __init__(self, shape, mixes=False):
+        super().__init__()
+        self.out = nn.Linear(shape.channels * shape.height * shape.width, shape.classes)
+        self.mixes = mixes
+
+    def forward(self, images):
+        logits = self.out(images.flatten(1))
+        self.last = logits - logits.mean(0) if self.mixes else logits
+        return self.last
+
+DESIGNS = {"keeps": Keeps}
+"""
+
 
 @pytest.fixture
 def plan_of(tiny_study: Make, tiny_data_dir: Path) -> Callable[..., Plan]:
@@ -233,6 +250,21 @@ def test_an_arm_may_have_an_optimiser_and_a_window_of_its_own(tmp_path: Path) ->
     flops = [arm.flops or 0 for arm in plan.arms]
     assert flops[1] == 2 * flops[0] > 0  # of a window, which is twice as long
     assert [arm.cannot_fuse for arm in plan.arms] == ["", ""]
+
+
+def test_a_network_that_keeps_what_it_computed_is_checked_as_any_other(
+    tiny_study: Make, own_data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "own.py").write_text(KEEPS)
+
+    def plan(**build: bool) -> Plan:
+        arms = [POOL, {"name": "mine", "design": "keeps", "build": build}]
+        pair = [{"a": "pool", "b": "mine"}]
+        return make_plan(tiny_study(arms=arms, comparisons=pair, designs_from=str(tmp_path / "own.py")), own_data)
+
+    assert plan().arm("mine").cannot_fuse == ""
+    with pytest.raises(TiebreakError, match="depends on the others of the batch"):
+        plan(mixes=True)
 
 
 def test_windows_that_are_too_long_in_one_arm_are_refused(tmp_path: Path) -> None:

@@ -58,6 +58,14 @@ def test_cohorts_are_predicted_with_the_memory_of_a_run(plan_of: Callable[..., P
         assert moving.run_bytes - plain.run_bytes == two.run_bytes - moving.run_bytes == 4 * plain.parameters
 
 
+def test_in_float64_a_run_takes_twice_the_memory(plan_of: Callable[..., Plan]) -> None:
+    single, double = predict(plan_of()), predict(plan_of(precision="float64"))
+    pool, strided = zip(single.cohorts, double.cohorts, strict=True)
+    assert strided[1].run_bytes == 2 * strided[0].run_bytes
+    assert 1.9 * pool[0].run_bytes < pool[1].run_bytes < 2 * pool[0].run_bytes  # the places of maxima are no floats
+    assert double.process_bytes > single.process_bytes
+
+
 def test_a_plan_says_which_designs_cannot_be_fused_and_why(tiny_study: Make, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(BRANCHES)
     tiny.write_data(tmp_path)

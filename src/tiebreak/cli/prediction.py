@@ -44,7 +44,7 @@ def show_prediction(console: Console, plan: Plan, machine: Machine) -> None:
                 memory=at_once * item.run_bytes,
                 cannot_fuse=item.cannot_fuse,
                 run_by_run=item.run_by_run,
-                cost=COSTS.get(device, ""),
+                cost=COSTS.get(device, "") if device != "cpu" or item.convolutions else "",
                 seconds=times.cohorts[item.key] if times is not None else None,
             )
         )

@@ -69,6 +69,17 @@ def parameters(network: nn.Module) -> int:
     return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
 
 
+def number_bytes(network: nn.Module) -> int:
+    """Bytes of a trained number; the most where they differ."""
+    return max((each.element_size() for each in network.parameters() if each.requires_grad), default=0)
+
+
+def _inputs(network: nn.Module, shape: Shape, batch: int) -> tuple[Tensor, ...]:
+    """Example inputs; real numbers are float64 where all parameters are."""
+    double = {each.dtype for each in network.parameters()} == {torch.float64}
+    return tuple(each.double() if double and each.is_floating_point() else each for each in shape.inputs(batch))
+
+
 def forward_flops(network: nn.Module, shape: Shape) -> int | None:
     """Floating-point operations to evaluate one example (a multiply-add is two); None when they are unknown."""
     was_training, trained = network.training, [each for each in network.parameters() if each.requires_grad]
@@ -77,7 +88,7 @@ def forward_flops(network: nn.Module, shape: Shape) -> int | None:
         each.requires_grad_(False)  # torch's counter fails on an output that is a view of a trained parameter
     try:
         with torch.no_grad():
-            return count(lambda: network(*shape.inputs(1))).flops
+            return count(lambda: network(*_inputs(network, shape, 1))).flops
     finally:
         network.train(was_training)
         for each in trained:
@@ -109,13 +120,17 @@ def activation_bytes(network: nn.Module, shape: Shape, batch: int) -> int:
     network itself takes gradients by `torch.func`, torch does not tell what is kept: its peak in a forward pass.
     """
     was_training, tensors = network.training, (*network.parameters(), *network.buffers())
+
+    def call() -> object:
+        return network(*_inputs(network, shape, batch))
+
     network.train()
     try:
-        kept, _ = kept_for_backward(lambda: network(*shape.inputs(batch)), tensors)
+        kept, _ = kept_for_backward(call, tensors)
     except RuntimeError as error:
         if "saved tensor hooks" not in str(error):
             raise
-        return peak_bytes(lambda: network(*shape.inputs(batch)))
+        return peak_bytes(call)
     finally:
         network.train(was_training)
     return sum(kept) + max(kept, default=0)

@@ -23,9 +23,10 @@ Clock = Callable[[Fused, Split], float]  # seconds of a step
 
 def time_captured(job: Job, run: Run, split: Split, clock: Clock) -> tuple[float, float] | str:
     """Milliseconds of a step and seconds of preparing it; or why the run's step cannot be captured."""
-    start = time.perf_counter()
+    start, network = time.perf_counter(), None
     try:
         group = make_group(job, [run])
+        network = group.network
         engine = Fused(
             group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision, alone=True
         )
@@ -35,7 +36,7 @@ def time_captured(job: Job, run: Run, split: Split, clock: Clock) -> tuple[float
     except StopStudyError:
         raise
     except Exception as error:  # the design may raise anything
-        return explain_error(error)
+        return explain_error(error, network)
 
 
 def choose(loop_ms: float, captured: tuple[float, float] | None, fused_ms: float | None, steps: int) -> Strategy:

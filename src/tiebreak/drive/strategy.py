@@ -13,7 +13,7 @@ from functools import partial
 import torch
 
 from tiebreak.cost.formulas import run_bytes
-from tiebreak.cost.measure import activation_bytes, parameters
+from tiebreak.cost.measure import activation_bytes, number_bytes, parameters
 from tiebreak.drive.compile_gain import estimate
 from tiebreak.drive.jobs import CPU_COHORT
 from tiebreak.drive.kept_engine import keep
@@ -21,7 +21,7 @@ from tiebreak.drive.lone_run import choose, time_captured
 from tiebreak.drive.memory_fit import MEMORY_SHARE, Probe, runs_that_fit
 from tiebreak.drive.messages import Job, Message, StrategyMeasured
 from tiebreak.drive.timing_budget import MOST_SECONDS, TIMING_SHARE
-from tiebreak.errors import StopStudyError
+from tiebreak.errors import StopStudyError, TiebreakError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import Choice
@@ -197,14 +197,19 @@ def _fuse_all(
 ) -> tuple[Fused, int, int]:
     before = _allocated(job.device)
     group = make_group(job, runs)
-    fused = Fused(group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
-        time_steps(fused, split, steps)
-        if job.device != "cpu" and len(runs) == len(job.runs):
-            fused.evaluate_two(split)  # training will trace it
-        elif evaluated:
-            fused.evaluate(_evaluated(group, split))
+    try:
+        fused = Fused(group.task, group.network, group.runs, group.states, compiled=False, precision=group.precision)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # vmap warns of operations that it does run by run
+            time_steps(fused, split, steps)
+            if job.device != "cpu" and len(runs) == len(job.runs):
+                fused.evaluate_two(split)  # training will trace it
+            elif evaluated:
+                fused.evaluate(_evaluated(group, split))
+    except Exception as error:  # the design may raise anything
+        if isinstance(error, StopStudyError) or out_of_memory(error):
+            raise
+        raise TiebreakError(explain_error(error, group.network)) from None
     if job.device != "cpu":
         probes.append((len(runs), max(1, torch.cuda.max_memory_allocated() - before)))
     return fused, len(runs), _fits(group, probes)
@@ -229,7 +234,8 @@ def _fits(group: RunGroup, probes: list[Probe]) -> int:
         slots, shape = group.states[0].slots, group.task.shape(group.data)
         kept = activation_bytes(group.network, shape, group.runs[0].batch)
         copies = sum(map(bool, (group.states[0].averages, group.states[0].best)))  # of all parameters
-        each = run_bytes(parameters(group.network), max(len(own) for own in slots.values()) + copies, kept)
+        held, size = max(len(own) for own in slots.values()) + copies, number_bytes(group.network)
+        each = run_bytes(parameters(group.network), held, kept, size=size)
         return max(2, int(MEMORY_SHARE * free_memory() / cores() / each))
     free, _ = torch.cuda.mem_get_info()
     return runs_that_fit(probes, free)

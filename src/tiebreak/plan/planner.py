@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -186,18 +186,20 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
     design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
     with explain_design_errors(arm.design, study.designs_from if own else None), one_thread():
         network = design.network(shape, build, 0)
+        # First, since it copies the network: one that keeps what it computed for a gradient cannot be copied.
+        mixes = {training: own and mixes_rows(network, shape, training=training) for training in (False, True)}
         if own and ignores_parameters(network, shape):
             raise TiebreakError(
                 f"design {arm.design!r}: its output depends on none of its parameters, so that there is nothing to"
                 " train; check its forward method"
             )
-        if own and mixes_rows(network, shape, training=False):
+        if mixes[False]:
             raise TiebreakError(
                 f"design {arm.design!r}: its output for an example depends on the others of the batch in evaluation"
                 " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
                 " nn.BatchNorm does with track_running_stats=True"
             )
-        obstacle, run_by_run = fusion_limits(network, shape)
+        obstacle, run_by_run = fusion_limits(partial(design.network, shape, build, 0), shape)
         return NetworkFacts(
             parameters=measure.parameters(network),
             flops=measure.forward_flops(network, shape),
@@ -205,7 +207,7 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
             run_by_run=run_by_run,
             dropout_layers=dropout_layers(network),
             uses_input=not (own and ignores_input(network, shape)),
-            mixes_rows=own and mixes_rows(network, shape),
+            mixes_rows=mixes[True],
         )
 
 

@@ -25,6 +25,7 @@ class PlannedCohort:
     run_bytes: int
     cannot_fuse: str  # why they are trained one after the other; empty: they can be fused
     run_by_run: str  # operations that fused runs do one after the other, with their layers
+    convolutions: bool  # whether the network has such layers
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,13 @@ def predict(plan: Plan) -> Prediction:
     shape = SHAPES[registry.TASKS[first.task].family](**plan.arms[0].shape)
     one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
     tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
-    return Prediction(_cohorts(plan), PROCESS_BYTES + 2 * tensors)
+    trained = 2 if any(run.precision == "float64" for run in plan.runs.values()) else 1  # beside them as they were read
+    return Prediction(_cohorts(plan), PROCESS_BYTES + (1 + trained) * tensors)
 
 
 def _cohorts(plan: Plan) -> list[PlannedCohort]:
+    from torch.nn.modules.conv import _ConvNd
+
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.design import SHAPES
@@ -62,6 +66,7 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
         shape = SHAPES[registry.TASKS[run.task].family](**arms[run.identity].shape)
         with explain_design_errors(run.design, plan.designs_from):
             network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
+            network = network.double() if run.precision == "float64" else network
             parameters = measure.parameters(network)
             activations = measure.activation_bytes(network, shape, run.batch)
         slots = OPTIMISER_SLOTS.get(run.optimiser.kind, int(any(each.hypers["momentum"] for each in groups[key])))
@@ -73,9 +78,10 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
                 name=name,
                 runs=len(groups[key]),
                 parameters=parameters,
-                run_bytes=formulas.run_bytes(parameters, slots, activations),
+                run_bytes=formulas.run_bytes(parameters, slots, activations, size=measure.number_bytes(network)),
                 cannot_fuse=arms[run.identity].cannot_fuse,
                 run_by_run=arms[run.identity].run_by_run,
+                convolutions=any(isinstance(each, _ConvNd) for each in network.modules()),
             )
         )
     return found
