@@ -113,3 +113,33 @@ def test_a_weights_and_biases_export_says_which_runs_were_left_out(tiebreak: Tie
     assert done.code == 0
     assert "1 crashed" in done.out
     assert "7 paired seeds" in one_line(done.out)
+
+
+def test_a_table_without_seeds_has_runs(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_text("\n".join(["arm,score", *(f"{arm},0.9{number}" for arm in "ab" for number in (1, 5, 3))]))
+    shown = one_line(tiebreak("compare", path).out)
+    assert "over 3 runs" in shown
+    assert "runs 0.91, 0.95, 0.93" in shown
+    assert "more runs" in shown
+    assert "by seed" not in shown
+
+
+@pytest.mark.parametrize("out", ["scores.csv", "scores.csv/there"])
+def test_a_file_in_the_place_of_the_folder_is_said_before_anything_is_shown(
+    out: str, tiebreak: Tiebreak, tmp_path: Path
+) -> None:
+    path = write_scores(tmp_path / "scores.csv")
+    done = tiebreak("compare", path, "--out", tmp_path / out)
+    assert (done.code, done.out) == (2, "")
+    assert "scores.csv is a file; give a folder" in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_per_cents_as_accuracy_are_named_and_compared_as_they_are(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    rows = [f"{arm},{seed},{low + 0.1 * seed:.1f}" for arm, low in (("a", 90), ("b", 85)) for seed in range(7)]
+    path.write_text("\n".join(["arm,seed,accuracy", *rows]))
+    shown = one_line(tiebreak("compare", path, "--score", "accuracy").out)
+    assert "95 % interval +5 to +5" in shown
+    assert "note: a and b: accuracy 90, but accuracy goes from 0 to 1" in shown

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Design, Images, Sentences
 
 SHAPE = Images(channels=1, height=4, width=4, classes=2)
@@ -25,6 +27,21 @@ def test_a_network_is_a_function_of_its_key() -> None:
     first, second, third = (design.network(SHAPE, {}, key).state_dict()["out.weight"] for key in (1, 1, 2))
     assert torch.equal(first, second)
     assert not torch.equal(first, third)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_an_argument_without_a_value_is_an_option_of_the_arm(inside: bool) -> None:
+    class Wide(nn.Module):
+        def __init__(self, shape: Images, width: int, *, depth: int) -> None:
+            super().__init__()
+
+    def build(shape: Images) -> nn.Module:
+        return Wide(shape)  # type: ignore[call-arg]
+
+    design = Design(name="x", family="classifier", build=build if inside else Wide, text_hash="a user's")
+    with pytest.raises(TiebreakError, match="missing 1 required positional argument: 'width'") as told:
+        design.network(SHAPE, {}, 0)
+    assert str(told.value).endswith("build = { width = … }") != inside
 
 
 def test_inputs_and_outputs_have_the_shape() -> None:

@@ -73,6 +73,8 @@ def test_scores_without_the_metric(tmp_path: Path) -> None:
         scores(tmp_path, {"test": {"acc": 1, "loss": 1}})
     with pytest.raises(MissingMetricError, match=r"no test\.accuracy"):
         scores(tmp_path, {"val": {"accuracy": 1}})
+    with pytest.raises(MissingMetricError, match=r'no test\.accuracy .*; write {"test": {"accuracy": …}}$'):
+        scores(tmp_path, {"accuracy": 0.9})
     with pytest.raises(MissingMetricError, match=r"no val\.accuracy, which chooses"):
         scores(tmp_path, {"test": GOOD["test"]}, needs_val=True)
 

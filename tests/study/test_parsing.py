@@ -83,9 +83,14 @@ def test_a_bad_key_is_one_line_with_file_key_and_remedy(bad: bad_studies.Bad, tm
     assert len(str(caught.value)) < len(str(path)) + 250
 
 
-def test_several_bad_keys_are_counted() -> None:
-    assert message(tiny.content(seeds="x", margin="y", question=1)) is not None
-    assert str(message(tiny.content(seeds="x", margin="y", question=1))).endswith("(and 2 more)")
+def test_several_bad_keys_are_listed_in_one_line_and_the_rest_counted() -> None:
+    three = str(message(tiny.content(seeds="x", margin="y", question=1)))
+    assert three.count("; ") == 2
+    assert all(f"{key}: should be" in three for key in ("seeds", "margin", "question"))
+    assert three.isprintable()
+    five = str(message(tiny.content(seeds="x", margin="y", question=1, name=2, metric=3)))
+    assert five.startswith("some.toml: name: ")
+    assert five.endswith("(and 2 more)")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,8 @@ def test_types_defaults_and_bounds_are_those_of_the_models() -> None:
     assert key("optimiser.schedule", "floor").default == 0.01
     assert '"adamw"' in key("optimiser", "kind").type
     assert key("", "grid").type == "table (list (number))"
+    for table in ("", "arms"):
+        assert key(table, "name").type.endswith("of letters, digits, '.', '_' and '-', with a letter or digit in front")
 
 
 def test_what_overrides_a_key_is_found_by_its_name() -> None:

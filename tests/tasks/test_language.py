@@ -237,6 +237,12 @@ def test_unknown_words_are_told_or_refused_and_nothing_starts_a_line() -> None:
         TASK.answer(Counting(9), "", known(strict), how())
 
 
+def test_a_network_that_cannot_write_says_what_it_lacks() -> None:
+    own = data()
+    with pytest.raises(TiebreakError, match="no `begin`"):
+        TASK.answer(nn.Linear(9, 9), "w0", known(own), how())
+
+
 def test_a_seed_repeats_its_texts_and_another_writes_others() -> None:
     own = data()
     network = network_for(own).eval()

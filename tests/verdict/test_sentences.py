@@ -140,6 +140,24 @@ def test_few_seeds_are_not_extrapolated() -> None:
     assert more_seeds(enough, least=6) == "about 770 more seeds"
 
 
+def test_seeds_whose_runs_failed_count_for_the_plan_and_not_for_the_comparison() -> None:
+    few = result(low=-0.3, seeds=2, seeds_needed=9)
+    said = answer((few,), seeds=6, complete=True)
+    assert "At least 10 seeds are needed; 2 cannot tell" in said
+    assert "--seeds 10)" in said
+    assert more_seeds(few, least=6) == "at least 4 more seeds"
+    said = answer((result(low=-0.3, seeds=8, seeds_needed=5),), seeds=10, complete=True)
+    assert "About 15 seeds would decide, judged by the spread of these 8" in said
+
+
+def test_seeds_without_a_spread_are_not_extrapolated() -> None:
+    same = result(difference=0.0, low=0.0, high=0.0, seeds=6, seeds_needed=1)
+    said = answer((same, result("a", primary=False), result("a", primary=False)), seeds=6, complete=True)
+    assert "spread" not in said
+    assert "At least 7 seeds are needed; 6 cannot tell" in said
+    assert more_seeds(same, least=7) == "at least 1 more seed"
+
+
 def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> None:
     study = hand_made.study()
     claim = Claim(id="x", text="t", comparison="one", also=("two",), data="octmnist", protocol="as-reported", epochs=15)

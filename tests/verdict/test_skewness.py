@@ -55,6 +55,8 @@ def test_lopsided_differences_are_flagged_with_their_skewness() -> None:
     values = np.array([0.1, 0.1, 0.1, 0.2, 0.1, 0.2, 0.1, 3.0])
     (found,) = compare([Sample(a=values, b=np.zeros(8))], margin=0.01)
     assert any("lopsided" in flag and "skewness 2." in flag for flag in found.flags)
+    assert any("its long end is Hall's" in flag for flag in found.flags)
     assert found.low is not None
     assert found.high is not None
     assert found.low <= hall_interval(values, 0.05)[0] < hall_interval(values, 0.05)[1] <= found.high
+    assert found.high == pytest.approx(hall_interval(values, 0.05)[1])

@@ -77,3 +77,17 @@ def test_an_undecided_table_says_that_adding_runs_is_a_further_look(seeds: int, 
     assert any("further look" in line for line in verdict.warnings) == warned
     decided = table_verdict({"": scores_of(2)}, TableQuestion(name="t", margin=0.001))
     assert not any("further look" in line for line in decided.warnings)
+
+
+def test_scores_outside_of_the_range_are_named_and_their_interval_is_not_cut() -> None:
+    arms = {arm: {seed: 100 * score for seed, score in own.items()} for arm, own in scores_of(2).items()}
+    verdict = table_verdict({"": arms}, TableQuestion(name="t", metric="accuracy", margin=0.001))
+    (warning,) = verdict.warnings
+    assert warning.startswith("arm0 and arm1: accuracy 80")
+    assert "goes from 0 to 1" in warning
+    assert "margin (0.001)" in warning
+    assert all((arm.low or 0) > 1 for arm in verdict.designs)
+    negative = {arm: {seed: -score for seed, score in own.items()} for arm, own in scores_of(2).items()}
+    verdict = table_verdict({"": negative}, TableQuestion(name="t", metric="loss", margin=0.001))
+    assert verdict.warnings == (), "a loss may be negative"
+    assert all((arm.high or 0) < 0 for arm in verdict.designs)

@@ -106,6 +106,10 @@ def compare(
 
     if not margin > 0:
         raise TiebreakError(f"--margin {margin:g}: should be above 0, in the unit of the scores")
+    if out is not None:
+        from tiebreak.exchange.scores_folder import check_place
+
+        check_place(out)
     columns = Columns(arm=arm, seed=seed, score=score, dataset=dataset, run_name=run_name)
     with collector_paused(), _progress() as progress:
         found = read_score_table(scores, columns, source.value if source else None, progress)
@@ -123,7 +127,7 @@ def compare(
     if json:
         print_json(score_summary.compared_json(verdict, found.sets))
     else:
-        score_summary.print_compared(SafeConsole(), verdict, found.sets)
+        score_summary.print_compared(SafeConsole(), verdict, found.sets, seeded=found.seeded)
     if out is not None:
         from tiebreak.exchange.scores_folder import write_scores_folder
 

@@ -26,6 +26,12 @@ def growing(study: Study, seeds: int | None, until_decided: bool, until_all: boo
     """The study with seeds until it is decided, if the options ask for it."""
     if seeds is not None and (until_decided or until_all or max_seeds is not None):
         raise TiebreakError(f"--seeds {seeds} with --until-decided: give --max-seeds {seeds} for the most to train")
+    if until_decided and until_all:
+        raise TiebreakError("--until-decided with --until-all-decided: give one; the second takes every comparison")
+    if max_seeds is not None and not (until_decided or until_all or study.until_decided):
+        raise TiebreakError(
+            f"--max-seeds {max_seeds}: only with --until-decided; for a fixed number of seeds give --seeds {max_seeds}"
+        )
     comparisons = "all" if until_all else "primary" if until_decided else None
     return study.growing(until_decided=until_decided or until_all, max_seeds=max_seeds, comparisons=comparisons)
 

@@ -18,10 +18,22 @@ from tiebreak.verdict.model import VERDICT_FILE, Verdict
 from tiebreak.verdict.scores import Scores
 
 
+def check_place(folder: Path) -> None:
+    """Refuse a place where the folder cannot be, and the results folder of a study: it is never overwritten."""
+    try:
+        there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+        is_folder, has_plan = there.is_dir(), (folder / PLAN_FILE).exists()
+    except OSError as error:
+        raise files.failure(folder, "cannot be written", error) from None
+    if not is_folder:
+        raise TiebreakError(f"--out {folder}: {there.name} is a file; give a folder")
+    if has_plan:
+        raise TiebreakError(f"--out {folder}: holds the results of a study; give another folder")
+
+
 def write_scores_folder(folder: Path, verdict: Verdict, found: ScoreTable) -> Path:
-    """Write the folder; the path of the page. A results folder of a study is never overwritten."""
-    if (folder / PLAN_FILE).exists():
-        raise TiebreakError(f"{folder}: holds the results of a study; give --out another folder")
+    """Write the folder; the path of the page."""
+    check_place(folder)
     files.write(folder / SCORES_FILE, scores_csv(found.sets))
     files.write(folder / VERDICT_FILE, verdict.to_json())
     return write_score_report(folder, verdict, found.sets)

@@ -227,6 +227,10 @@ def _described(error: Exception) -> str:
     text = f"{type(error).__name__}: {' '.join(str(error).split())}"
     if isinstance(error, ModuleNotFoundError):
         text += "; import a module beside the design file at the top of the file, not inside a function"
+    _, missing, names = str(error).partition("__init__() missing ")
+    if missing and error.__traceback__ is not None and error.__traceback__.tb_next is None:  # not a call inside it
+        options = ", ".join(f"{each} = …" for each in names.split("'")[1::2])
+        text += f"; give it a value in the study: build = {{ {options} }}"
     return text
 
 

@@ -66,9 +66,10 @@ def read_scores_file(out: Path, program: Program, metrics: tuple[str, ...], *, n
             if metric not in getattr(scores, split):
                 there = getattr(scores, split) or content.keys() - set(SPLITS)
                 hint = f"it has {listed([printable(name) for name in there])}"
+                wanted = f'; write {{"{split}": {{"{metric}": …}}}}' if metric in content else ""
                 why = "" if split == "test" else ", which chooses between the settings of the grid"
                 raise MissingMetricError(
-                    f"{path}: no {split}.{metric}{why} ({hint if there else f'no {split} scores'})"
+                    f"{path}: no {split}.{metric}{why} ({hint if there else f'no {split} scores'}){wanted}"
                 )
     return scores
 

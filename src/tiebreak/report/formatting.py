@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 from tiebreak.text import listed, rounded
@@ -219,7 +220,7 @@ def seeds_needed(item: ComparisonResult, least: int = 6) -> str:
     if item.verdict != "undecided":
         return "none"
     if item.seeds_needed is not None:
-        return sentences.more_seeds(item, least).removeprefix("about ").replace(" seeds", "").replace(" seed", "")
+        return re.sub(" (seed|run)s?( of each arm)?$", "", sentences.more_seeds(item, least).removeprefix("about "))
     return "none would help: a side only failed" if item.difference is None else "no number would do"
 
 

@@ -11,7 +11,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from tiebreak.errors import nearest
 from tiebreak.study.registry import Scalar
 
-Name = Annotated[str, Field(pattern=r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$", max_length=60)]
+NAME_PATTERN = r"^[a-zA-Z0-9][a-zA-Z0-9_.-]*$"
+NAME_WORDS = "letters, digits, '.', '_' and '-', with a letter or digit in front"
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=60)]
 Setting = Mapping[str, float]
 RunPrecision = Literal["float32", "float64", "bfloat16"]
 Init = Literal["xavier-uniform", "xavier-normal", "kaiming-uniform", "kaiming-normal", "orthogonal"]

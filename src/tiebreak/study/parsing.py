@@ -16,9 +16,12 @@ from pydantic_core import ErrorDetails
 from tiebreak import files
 from tiebreak.errors import TiebreakError, nearest
 from tiebreak.study import registry
+from tiebreak.study.base import NAME_WORDS
 from tiebreak.study.comparison_kinds import DEFAULT_NAMES
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+
+MOST_SHOWN = 3  # problems of a file in one line
 
 MESSAGES = {  # by pydantic's error type, where the words of a study file are clearer
     "missing": "this key is required",
@@ -27,7 +30,7 @@ MESSAGES = {  # by pydantic's error type, where the words of a study file are cl
     "dict_type": "should be a table",
     "tuple_type": "should be a list",
     "too_short": "should not be empty",
-    "string_pattern_mismatch": "should be letters, digits, '.', '_' and '-', with a letter or digit in front",
+    "string_pattern_mismatch": f"should be {NAME_WORDS}",
 }
 
 
@@ -108,10 +111,11 @@ def validate(model: type[ModelT], content: Mapping[str, Any], where: str) -> Mod
 
 
 def explain(error: ValidationError) -> str:
-    """Pydantic's first error as one line: the key, and what is wrong with it."""
-    first, *others = error.errors(include_url=False)
-    more = f" (and {len(others)} more)" if others else ""
-    line = f"{_key(first)}{_message(first)}{more}"
+    """Pydantic's errors as one line: for each of the first few, the key and what is wrong with it."""
+    found = error.errors(include_url=False)
+    shown = "; ".join(f"{_key(each)}{_message(each)}" for each in found[:MOST_SHOWN])
+    more = len(found) - MOST_SHOWN
+    line = f"{shown} (and {more} more)" if more > 0 else shown
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
 
 

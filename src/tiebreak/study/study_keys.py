@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from tiebreak.study.base import NAME_PATTERN, NAME_WORDS
 from tiebreak.study.program_keys import Program
 from tiebreak.study.registry import Scalar
 from tiebreak.study.schema import Arm, Budget, Pair, Quick, Study, UntilDecided
@@ -176,6 +177,8 @@ def _bounds(metadata: list[Any]) -> list[str]:
     for each in metadata:
         if isinstance(each, FieldInfo):
             found += _bounds(each.metadata)
+        elif getattr(each, "pattern", None) == NAME_PATTERN:
+            found.append(f"of {NAME_WORDS}")
         elif type(each).__name__ in BOUND_WORDS:
             attribute, words = BOUND_WORDS[type(each).__name__]
             found.append(words.format(getattr(each, attribute)))

@@ -214,6 +214,10 @@ def _continue(
     network: Any, prompt: npt.NDArray[np.int32], end: int | None, most: int, count: int, sampling: Sampling
 ) -> list[list[int]]:
     """What a network writes after a prompt, `count` times: the tokens before the first `end`, or `most`."""
+    if missing := [name for name in ("begin", "step") if not callable(getattr(network, name, None))]:
+        raise TiebreakError(
+            f"the network has no `{missing[0]}`: it takes `begin` and `step` to write a text (docs/add-a-design.md)"
+        )
     first = [int(token) for token in prompt] or [cast(int, end)]
     device = next(network.parameters()).device
     with torch.no_grad():

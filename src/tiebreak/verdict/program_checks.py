@@ -1,11 +1,12 @@
-"""What the scores of a program give away: a seed that is ignored, a test set that was used for validation."""
+"""What the scores of a program give away: a seed that is ignored, a test set used for validation, per cents."""
 
 from __future__ import annotations
 
 from tiebreak.results.tally import Tally
 from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import setting_label
-from tiebreak.text import number_of
+from tiebreak.text import listed, number_of
+from tiebreak.verdict.ranges import outside
 
 LEAST_RUNS = 3  # fewer may agree by chance
 
@@ -14,7 +15,13 @@ def program_warnings(tally: Tally) -> list[str]:
     """The warnings about the runs of a program; none for other tasks."""
     if tally.study.task != PROGRAM:
         return []
-    return [*_failed(tally), *_same_for_all_seeds(tally), *_validation_is_test(tally), *_outcomes_left_out(tally)]
+    return [
+        *_failed(tally),
+        *_outside(tally),
+        *_same_for_all_seeds(tally),
+        *_validation_is_test(tally),
+        *_outcomes_left_out(tally),
+    ]
 
 
 def _failed(tally: Tally) -> list[str]:
@@ -23,6 +30,21 @@ def _failed(tally: Tally) -> list[str]:
     if not many:
         return []
     return [f"{number_of(many, 'run')} failed; the same command tries them again (`tiebreak status` shows why)"]
+
+
+def _outside(tally: Tally) -> list[str]:
+    """Scores that the metric cannot have, at any setting."""
+    study, lines = tally.study, []
+    others = {item.metric: item.margin or study.margin for item in study.comparisons if item.metric is not None}
+    for metric, margin in {study.metric: study.margin, **others}.items():
+        scores = (
+            (arm.name, score)
+            for arm in study.arms
+            for setting in study.settings(arm)
+            for score in tally.scores(arm.name, setting, metric).values()
+        )
+        lines.append(outside(metric, scores, margin))
+    return [line for line in lines if line]
 
 
 def _same_for_all_seeds(tally: Tally) -> list[str]:
@@ -41,18 +63,21 @@ def _same_for_all_seeds(tally: Tally) -> list[str]:
 
 
 def _validation_is_test(tally: Tally) -> list[str]:
-    metric, pairs = tally.study.metric, []
+    metric, runs, tuned = tally.study.metric, dict[str, int](), False
     for arm in tally.study.arms:
+        pairs = []
         for setting in tally.study.settings(arm):
             val = tally.scores(arm.name, setting, f"val_{metric}")
             test = tally.scores(arm.name, setting, metric)
             pairs += [(val[seed], test[seed]) for seed in val.keys() & test.keys()]
-    if len(pairs) < LEAST_RUNS or any(val != test for val, test in pairs):
+        if pairs and all(val == test for val, test in pairs):
+            runs[arm.name] = len(pairs)
+            tuned |= len(tally.study.settings(arm)) > 1
+    if sum(runs.values()) < LEAST_RUNS:
         return []
-    tuned = any(len(tally.study.settings(arm)) > 1 for arm in tally.study.arms)
     chosen = "; the setting was chosen on test data" if tuned else ""
-    many = number_of(len(pairs), "run")
-    return [f"`val` equals `test` in all {many}: the program seems to use one set for both{chosen}"]
+    many = f"{sum(runs.values())} runs"
+    return [f"{listed([*runs])}: `val` equals `test` in all {many}: the program seems to use one set for both{chosen}"]
 
 
 def _outcomes_left_out(tally: Tally) -> list[str]:

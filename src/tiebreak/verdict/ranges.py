@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tiebreak.study.program_keys import PROGRAM
+from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.compared import Compared
 
 Range = tuple[float, float]
@@ -21,6 +22,9 @@ RANGES: dict[str, Range] = {
     **dict.fromkeys(("loss", "error", "cer", "wer"), (0.0, math.inf)),
     "perplexity": (1.0, math.inf),
 }
+BY_DEFINITION = ("accuracy", "balanced_accuracy", "macro_f1", "calibration_error", "exact", "jaccard", "perplexity")
+ROUNDING = 1e-6  # a share of 1.0000001 is one
+MOST_NAMED = 3  # arms in one warning
 
 
 def range_of(metric: str, task: str = "") -> Range:
@@ -31,6 +35,36 @@ def range_of(metric: str, task: str = "") -> Range:
     if task == PROGRAM:
         return ANYTHING
     return RANGES.get(metric.removeprefix("train_").removeprefix("val_"), ANYTHING)
+
+
+def range_of_scores(metric: str, scores: Iterable[float]) -> Range:
+    """That of scores of unknown origin: any value, where one of them lies outside of the metric's range."""
+    within = range_of(metric)
+    return within if all(_lies(score, within) for score in scores) else ANYTHING
+
+
+def outside(metric: str, scores: Iterable[tuple[str, float]], margin: float) -> str:
+    """The warning of scores, with their arms, that the metric cannot have whoever computes it: per cents, mostly."""
+    within = range_of(metric)
+    if metric.removeprefix("train_").removeprefix("val_") not in BY_DEFINITION:
+        return ""  # a loss may be negative, and so may another's "cosine" be
+    found: dict[str, float] = {}  # by arm, an example
+    for arm, score in scores:
+        if not _lies(score, within):
+            found.setdefault(arm, score)
+    if not found:
+        return ""
+    arms, example = [printable(arm) for arm in found], next(iter(found.values()))
+    named = listed(arms) if len(arms) <= MOST_NAMED else number_of(len(arms), "arm")
+    share = math.isfinite(within[1])
+    least = f"goes from {within[0]:g} to {within[1]:g}" if share else f"is at least {within[0]:g}"
+    cure = f"; are these per cents? All scores and the margin ({margin:g}) have to be in one unit" if share else ""
+    return f"{named}: {metric} {example:.6g}, but {metric} {least}{cure}"
+
+
+def _lies(score: float, within: Range) -> bool:
+    """Whether a score is in the range; one that is not finite is no score."""
+    return not math.isfinite(score) or within[0] - ROUNDING <= score <= within[1] + ROUNDING
 
 
 def of_difference(plus: Iterable[Range], minus: Iterable[Range]) -> Range:

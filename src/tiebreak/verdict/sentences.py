@@ -127,38 +127,49 @@ def answer(
     """
     primary = [item for item in comparisons if item.primary]
     text = sentences(primary, comparisons=len(comparisons), number=number)
-    needed = max((item.seeds + item.seeds_needed for item in primary if item.seeds_needed), default=0)
+    more = max((item.seeds_needed for item in primary if item.seeds_needed), default=0)
     if stopping is not None:
         return f"{text} {stopped(stopping, seeds)}"
-    if not complete and needed:
+    if not complete and more:
         there = min(item.seeds for item in primary)
         return f"{text} Not final: {there} of the {seeds} planned seeds are there."
-    if needed > seeds and advice:
-        text += f" {_seeds_sentence(primary, needed, seeds, least_seeds(len(comparisons)))}"
+    if more and advice:
+        text += f" {_seeds_sentence(primary, seeds, least_seeds(len(comparisons)))}"
     return text
 
 
-def _seeds_sentence(primary: Sequence[ComparisonResult], needed: int, seeds: int, least: int) -> str:
-    """How many seeds would decide, what that rests on, and how to train them."""
-    there = min(item.seeds for item in primary)
-    if there < TELLING_SEEDS:
-        enough = max(least, seeds + 1)
+def _seeds_sentence(primary: Sequence[ComparisonResult], seeds: int, least: int) -> str:
+    """How many seeds would decide, what that rests on, and how to train them.
+
+    More seeds come on top of those planned: where runs failed, fewer are compared.
+    """
+    open_items = [item for item in primary if item.seeds_needed]
+    there, enough = min(item.seeds for item in open_items), seeds + max(_more(item, least) for item in open_items)
+    if not all(_tells(item) for item in open_items):
         return (
             f"At least {number_of(enough, 'seed')} are needed; {there} cannot tell how many more. "
             f"--until-decided takes as many as the question needs (or --seeds {enough})."
         )
     counted = ", counted as a further look" if seeds >= least else ""
     return (
-        f"About {needed:,} seeds would decide, judged by the spread of these {there} (--until-decided stops as soon as "
-        f"it can; or --seeds {needed}{counted})."
+        f"About {enough:,} seeds would decide, judged by the spread of these {there} (--until-decided stops as soon as "
+        f"it can; or --seeds {enough}{counted})."
     )
+
+
+def _tells(item: ComparisonResult) -> bool:
+    """Whether its seeds tell how many would decide: enough of them, and not all with the same difference."""
+    return item.seeds >= TELLING_SEEDS and (item.low is None or item.low != item.high)
+
+
+def _more(item: ComparisonResult, least: int) -> int:
+    return item.seeds_needed or 0 if _tells(item) else max(1, least - item.seeds)
 
 
 def more_seeds(item: ComparisonResult, least: int) -> str:
     """How many more seeds an undecided comparison needs: with few, only the least that can decide is known."""
-    if item.seeds < TELLING_SEEDS:
-        return f"at least {number_of(max(1, least - item.seeds), 'more seed')}"
-    return f"about {number_of(item.seeds_needed or 0, 'more seed')}"
+    each = ("more run of each arm", "more runs of each arm") if item.test == "welch" else ("more seed", "more seeds")
+    return f"{'about' if _tells(item) else 'at least'} {number_of(_more(item, least), *each)}"
 
 
 def stopped(stopping: Stopping, seeds: int) -> str:

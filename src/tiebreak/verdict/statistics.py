@@ -109,7 +109,8 @@ def lopsided_flag(differences: Scores) -> str:
     """The flag of differences that are too skewed for the t-test alone, and what that does to the error."""
     return (
         f"the differences are lopsided (skewness {abs(skewness(differences)):.1f}): with few seeds the t-test alone "
-        "errs in up to 18 % of such studies, so the wider of its interval and Hall's decides (up to 15 %)"
+        "errs in up to 18 % of such studies, so the wider of its interval and Hall's decides (up to 15 %): its long "
+        "end is Hall's"
     )
 
 

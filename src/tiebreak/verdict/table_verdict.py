@@ -40,16 +40,19 @@ def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
     With several sets, the comparisons over sets are the primary ones. Holm counts them apart from those on each set.
     """
     common_arms(sets)
+    every = [(arm, score) for scores in sets.values() for arm, own in scores.items() for score in own.values()]
+    limits = ranges.range_of_scores(asked.metric, [score for _, score in every])
     each = compare_each_set(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs, pairing=asked.pairing)
-    items = [_comparison(asked, (a, b), result, len(each), on=name, primary=len(sets) == 1)
+    items = [_comparison(asked, (a, b), result, len(each), limits, on=name, primary=len(sets) == 1)
              for name, a, b, result in each]  # fmt: skip
     flags = [(item, result.flags) for item, (_, _, _, result) in zip(items, each, strict=True)]
     if len(sets) > 1:
         over = compare_sets(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs)
-        more = [_comparison(asked, (a, b), result, len(over), on=f"{len(sets)} data sets") for a, b, result in over]
+        on = f"{len(sets)} data sets"
+        more = [_comparison(asked, (a, b), result, len(over), limits, on=on) for a, b, result in over]
         flags = [*((item, result.flags) for item, (_, _, result) in zip(more, over, strict=True)), *flags]
         items = [*more, *items]
-    designs = [_arm(arm, name, scores[arm], asked.metric) for name, scores in sets.items() for arm in scores]
+    designs = [_arm(arm, name, scores[arm], limits) for name, scores in sets.items() for arm in scores]
     total = sum(item.seeds for item in designs)
     primary = [item for item in items if item.primary]
     return Verdict(
@@ -68,7 +71,12 @@ def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
         comparisons=tuple(items),
         reported=(),
         claims=(),
-        warnings=(*asked.notes, *_warnings(flags), *([LATER] if any(_could_decide(item) for item in items) else [])),
+        warnings=(
+            *asked.notes,
+            *filter(None, [ranges.outside(asked.metric, every, asked.margin)]),
+            *_warnings(flags),
+            *([LATER] if any(_could_decide(item) for item in items) else []),
+        ),
     )
 
 
@@ -131,11 +139,17 @@ def answer(primary: Sequence[ComparisonResult], number: sentences.Number = sente
 
 
 def _comparison(
-    asked: TableQuestion, arms: tuple[str, str], result: Compared, many: int, *, on: str, primary: bool = True
+    asked: TableQuestion,
+    arms: tuple[str, str],
+    result: Compared,
+    many: int,
+    limits: ranges.Range,
+    *,
+    on: str,
+    primary: bool = True,
 ) -> ComparisonResult:
     a, b = arms
     over = result.test == "wilcoxon"
-    limits = ranges.range_of(asked.metric)
     within = ranges.of_difference([limits], [limits])
     item = ComparisonResult(
         name=f"{a} vs {b}" + (f" {'over' if over else 'on'} {on}" if on else ""),
@@ -156,9 +170,9 @@ def _comparison(
     return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
 
 
-def _arm(arm: str, on: str, scores: Mapping[int | str, float], metric: str) -> ArmResult:
+def _arm(arm: str, on: str, scores: Mapping[int | str, float], limits: ranges.Range) -> ArmResult:
     found = statistics.estimate(list(scores.values()))
-    low, high = (ranges.cut(end, ranges.range_of(metric)) for end in (found.low, found.high))
+    low, high = (ranges.cut(end, limits) for end in (found.low, found.high))
     return ArmResult(
         name=f"{arm} on {on}" if on else arm, design="", parameters=None, flops=None, setting={}, seeds=found.n,
         failed=0, missing=0, mean=found.mean, sd=found.sd, low=low, high=high, train_seconds=None,

@@ -20,6 +20,7 @@ LIMIT_TEXT = 1_000_000  # characters
 LIMIT_ROWS = 3_000_000
 FORM = "expected a CSV file with a header line that has the columns text and label, such as `text,label`"
 COLUMNS = ("text", "label", "split")
+TABLE = 'a table of numbers is for your own code: task = "program" (docs/own-program.md)'
 OF_SCORES = {"arm", "seed", "score"}  # columns of a table of results
 
 
@@ -60,8 +61,10 @@ def _check_columns(where: str, columns: list[str]) -> None:
         if columns.count(name) != 1:
             what = f"{columns.count(name)} columns" if name in columns else "no column"
             found = ", ".join(map(printable, columns)) or "an empty line"
-            scores = "; scores of runs are for `tiebreak compare`" if OF_SCORES & set(columns) else ""
-            raise TiebreakError(f"{where}: line 1: {what} {name!r}; expected text, label; found {found}{scores}")
+            other = TABLE if name == "text" and not columns.count(name) and len(columns) > 1 else ""
+            other = "scores of runs are for `tiebreak compare`" if OF_SCORES & set(columns) else other
+            hint = f"; {other}" if other else ""
+            raise TiebreakError(f"{where}: line 1: {what} {name!r}; expected text, label; found {found}{hint}")
 
 
 def further_columns(path: Path) -> list[str]:

@@ -110,5 +110,9 @@ def only_missing(verdict: Verdict, item: ComparisonResult) -> bool:
 
 
 def seeds_to_run(verdict: Verdict, item: ComparisonResult) -> int:
-    """The number of seeds to ask for: those planned, or those there and still needed if that is more."""
-    return max(verdict.seeds, item.seeds + (item.seeds_needed or 0))
+    """The number of seeds to ask for: those still needed on top of those there, and never fewer than planned.
+
+    Where all planned runs have ended, they come on top of those planned, of which some diverged or failed.
+    """
+    there = verdict.seeds if verdict.finished == verdict.planned else item.seeds
+    return max(verdict.seeds, there + (item.seeds_needed or 0))

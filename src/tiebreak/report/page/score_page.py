@@ -195,7 +195,8 @@ def figures(verdict: Verdict, sets: Mapping[str, Scores]) -> dict[str, Any]:
 
 def _main(verdict: Verdict, sets: Mapping[str, Scores], item: ComparisonResult, number: int) -> dict[str, Any]:
     """A comparison with its figures: the difference, and the seeds of both arms where they are paired."""
-    goal, limits = verdict.metric.goal, ranges.range_of(verdict.metric.name)
+    every = (score for scores in sets.values() for own in scores.values() for score in own.values())
+    goal, limits = verdict.metric.goal, ranges.range_of_scores(verdict.metric.name, every)
     sides = _sides(sets, item, limits)
     differences = [a - b for a, b in sides.pairs.values()] if item.test != "welch" else []
     bars = [

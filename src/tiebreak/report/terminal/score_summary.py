@@ -35,8 +35,8 @@ def compared_json(verdict: Verdict, sets: Mapping[str, Scores]) -> str:
     return verdict.to_json().rstrip().removesuffix("}").rstrip() + f',\n  "scores": [\n{rows}\n  ]\n}}'
 
 
-def print_compared(console: Console, verdict: Verdict, sets: Mapping[str, Scores]) -> None:
-    """The arms and the comparisons, in words: one paragraph each."""
+def print_compared(console: Console, verdict: Verdict, sets: Mapping[str, Scores], *, seeded: bool = True) -> None:
+    """The arms and the comparisons, in words: one paragraph each. Not `seeded`: the table only has runs."""
     styled = len(verdict.comparisons) <= MOST_STYLED
 
     def write(text: Text) -> None:
@@ -47,7 +47,7 @@ def print_compared(console: Console, verdict: Verdict, sets: Mapping[str, Scores
 
     every = [own for scores in sets.values() for own in scores.values()]
     for result, own in zip(verdict.designs, every, strict=True):
-        for line in _arm(result, own):
+        for line in _arm(result, own, seeded):
             write(line)
     write(Text())
     for item in verdict.comparisons:
@@ -68,16 +68,19 @@ def _family(items: Sequence[ComparisonResult]) -> str:
     return f"Adjusted p and intervals: Holm over the comparisons asked for, {counted}."
 
 
-def _arm(result: ArmResult, scores: Mapping[int | str, float]) -> Iterator[Text]:
+def _arm(result: ArmResult, scores: Mapping[int | str, float], seeded: bool) -> Iterator[Text]:
     spread = f" ± {_four_digits(result.sd)} (standard deviation)" if result.sd is not None else ""
     interval = ""
     if result.low is not None and result.high is not None:
         interval = f", 95 % interval of the mean {_four_digits(result.low)} to {_four_digits(result.high)}"
-    mean = f"mean {_four_digits(result.mean or 0.0)}{spread} over {number_of(result.seeds, 'seed')}{interval}"
+    over = number_of(result.seeds, "seed" if seeded else "run")
+    mean = f"mean {_four_digits(result.mean or 0.0)}{spread} over {over}{interval}"
     yield Text.assemble((f"{printable(result.name)}: ", "bold"), mean)
-    shown = [f"{printable(seed)}: {score:.6g}" for seed, score in list(scores.items())[:MOST_SEEDS]]
+    first = list(scores.items())[:MOST_SEEDS]
+    shown = [f"{printable(seed)}: {score:.6g}" if seeded else f"{score:.6g}" for seed, score in first]
     left = len(scores) - len(shown)
-    yield Text(f"  by seed  {', '.join(shown)}{f', and {left:,} more (--json has all)' if left else ''}", style="dim")
+    more = f", and {left:,} more (--json has all)" if left else ""
+    yield Text(f"  {'by seed' if seeded else 'runs'}  {', '.join(shown)}{more}", style="dim")
 
 
 def _comparison(item: ComparisonResult) -> Iterator[Text]:
