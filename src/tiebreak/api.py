@@ -26,6 +26,7 @@ from tiebreak.results.check import check as check_folder
 from tiebreak.results.foreign_files import refuse_foreign_files
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
+from tiebreak.results.look_history import looks_kept
 from tiebreak.results.manifest import (
     STUDY_FILE,
     is_recorded,
@@ -133,7 +134,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             keys = ", ".join(changed)
             tell(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
-            tell(Note(text=f"{folder}: {again}"))
+            tell(Note(text="; ".join(filter(None, [f"{folder}: {again}", looks_kept(folder, study, plan)]))))
         train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers)
         if study.until_decided is not None:
             replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
