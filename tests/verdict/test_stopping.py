@@ -123,6 +123,11 @@ def test_why_a_study_stops(seeds: int, lead: float, spread: float, reason: str, 
     assert found.stopping is not None
     assert (found.stopping.reason, found.stopping.next) == (reason, following)
     assert (found.stopping.chance is not None) == (reason in ("goes on", "futile"))
+    stopped = reason in ("most seeds", "futile")
+    more = found.primary.seeds_needed
+    assert ("--max-seeds" in found.answer) == stopped
+    if stopped and more is not None:
+        assert f"--max-seeds {seeds + more} goes on" in found.answer
     if reason == "futile":
         assert found.stopping.chance is not None
         assert f"{100 * found.stopping.chance:.0f} %" in found.answer

@@ -129,7 +129,10 @@ def answer(
     text = sentences(primary, comparisons=len(comparisons), number=number)
     more = max((item.seeds_needed for item in primary if item.seeds_needed), default=0)
     if stopping is not None:
-        return f"{text} {stopped(stopping, seeds)}"
+        more = max(item.seeds_needed or 0 for item in comparisons if item.primary or stopping.comparisons == "all")
+        at_end = advice and more and stopping.reason in ("most seeds", "futile")
+        larger = f" --max-seeds {seeds + more} goes on, at what is left of the 5 %." if at_end else ""
+        return f"{text} {stopped(stopping, seeds)}{larger}"
     if not complete and more:
         there = min(item.seeds for item in primary)
         return f"{text} Not final: {there} of the {seeds} planned seeds are there."
