@@ -67,3 +67,22 @@ def test_bad_input_is_one_line_before_a_folder_is_made(study: Study, tmp_path: P
     assert not (tmp_path / "out").exists()
     with pytest.raises(TiebreakError, match="until_decided"):
         study.changed(seeds=4).growing(until_decided=False, max_seeds=9)
+
+
+@pytest.mark.usefixtures("here")
+def test_changed_code_starts_with_the_first_batch_and_the_same_looks(study: Study, tmp_path: Path) -> None:
+    """Its runs are trained again: the looks still count, and where fewer seeds decide now, no more are trained."""
+    out, heard = tmp_path / "out", list[Message]()
+    before = api.run(study, out, machine=loop_machine(), listen=heard.append).verdict
+    assert (seeds_of(out), before.seeds) == ([(6, CAP), (9, CAP)], CAP)
+    designs = tmp_path / "designs.py"
+    designs.write_text(designs.read_text().replace("hidden=4)", "hidden=4)\n        self.more = 1"))
+    heard.clear()
+    after = api.run(study, out, machine=loop_machine(), listen=heard.append).verdict
+    notes = [message.text for message in heard if isinstance(message, Note)]
+    assert any("looks at 6 and 9 seeds still count" in line for line in notes)
+    started = [message.runs for message in heard if isinstance(message, TrainingStarted) and message.runs]
+    assert [len(runs) for runs in started] == [6, 3]  # of the design that changed
+    assert seeds_of(out) == [(6, CAP), (9, CAP)]
+    assert after.primary.path == before.primary.path  # the change was none of the numbers
+    assert api.check(out).problems == []

@@ -27,16 +27,11 @@ from tiebreak.results.foreign_files import refuse_foreign_files
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
 from tiebreak.results.look_history import looks_kept
-from tiebreak.results.manifest import (
-    STUDY_FILE,
-    is_recorded,
-    require_folder_file,
-    write_files,
-)
+from tiebreak.results.manifest import STUDY_FILE, is_recorded, require_folder_file, write_files
 from tiebreak.results.seal import is_sealed, sealed_on_error
 from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
-from tiebreak.seed_batches import first_batch, train_until_decided
+from tiebreak.seed_batches import first_batch, train_until_decided, trained_anew
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.program_keys import PROGRAM
@@ -128,6 +123,8 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
         changed = changes(study, folder)
         with sealed_on_error(folder / STORE_FILE, when=sealed and not damaged):
             plan = prepare(study, folder, machine.data_dir)
+            if (fewer := trained_anew(study, plan, folder)) != study:
+                study, plan = fewer, prepare(fewer, folder, machine.data_dir)
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
             tell(Note(text=line))
         if changed:

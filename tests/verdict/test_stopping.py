@@ -127,7 +127,7 @@ def test_why_a_study_stops(seeds: int, lead: float, spread: float, reason: str, 
     more = found.primary.seeds_needed
     assert ("--max-seeds" in found.answer) == stopped
     if stopped and more is not None:
-        assert f"--max-seeds {seeds + more} goes on" in found.answer
+        assert f"--max-seeds {seeds + more}." in found.answer
     if reason == "futile":
         assert found.stopping.chance is not None
         assert f"{100 * found.stopping.chance:.0f} %" in found.answer

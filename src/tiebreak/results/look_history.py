@@ -22,7 +22,7 @@ def looks_at(study: Study, plan: Plan, looks: Iterable[LookRecord]) -> tuple[Loo
     A version on other data or with other epochs shares none: its looks are its own. One whose code changed shares all:
     the same seeds trained again give the same scores or nearly, so the error that was spent on them is not regained.
     """
-    own = set(_first_runs(study, plan))
+    own = set(_names(study, plan))
     found: dict[int, LookRecord] = {}
     for look in looks:
         if own & set(look.runs):
@@ -52,7 +52,7 @@ def record_look(store: Store, study: Study, plan: Plan, least: int) -> None:
     Not of a study that is not complete, and not with fewer than the `least` seeds that can decide it: such a verdict
     is always `undecided`, so it cannot err.
     """
-    earlier, runs = looks_at(study, plan, store.looks()), _first_runs(study, plan)
+    earlier, runs = looks_at(study, plan, store.looks()), _names(study, plan)
     lasting = set(runs) - plan.runs.keys()  # names without code, which looks of an older version lack
     new = [replace(look, runs=runs) for look in earlier if not lasting & set(look.runs)]
     known = study.seeds < least or any(look.seeds == study.seeds for look in earlier)
@@ -79,7 +79,12 @@ def record_stored_look(folder: Path, least: Callable[[Study], int]) -> None:
         record_look(store, study, plan, least(study))
 
 
-def _first_runs(study: Study, plan: Plan) -> tuple[str, ...]:
+def first_runs(study: Study, plan: Plan) -> set[str]:
+    """The identities of the runs of the first seed."""
+    return {plan.arm(arm.name).run(setting, 0) for arm in study.arms for setting in study.settings(arm)}
+
+
+def _names(study: Study, plan: Plan) -> tuple[str, ...]:
     """The names of the runs of the first seed: with their code, and without it."""
-    found = {plan.arm(arm.name).run(setting, 0) for arm in study.arms for setting in study.settings(arm)}
+    found = first_runs(study, plan)
     return tuple(sorted(found | {plan.runs[identity].without_code for identity in found}))

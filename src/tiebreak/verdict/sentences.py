@@ -131,7 +131,7 @@ def answer(
     if stopping is not None:
         more = max(item.seeds_needed or 0 for item in comparisons if item.primary or stopping.comparisons == "all")
         at_end = advice and more and stopping.reason in ("most seeds", "futile")
-        larger = f" --max-seeds {seeds + more} goes on, at what is left of the 5 %." if at_end else ""
+        larger = f" To go on, at what is left of the 5 %: --max-seeds {seeds + more}." if at_end else ""
         return f"{text} {stopped(stopping, seeds)}{larger}"
     if not complete and more:
         there = min(item.seeds for item in primary)

@@ -57,7 +57,7 @@ def larger_looks(tally: Tally, looks: Looks | None) -> list[str]:
         return []
     most = max(larger)
     spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %" if max(looks.seeds) > now else ""
-    return [f"a verdict on {most} seeds was made here too{spent}; --seeds {most} gives that one, which rests on more"]
+    return [f"a verdict on {most} seeds was made here too{spent}; --seeds {most} rests on more"]
 
 
 def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:

@@ -80,7 +80,7 @@ def next_step(verdict: Verdict, folder: Path | None) -> tuple[str, str] | None:
     if stopping is not None and stopping.next is not None:
         return "go on to the next look", run_command(study, folder)
     if stopping is not None:
-        return f"go on with a larger cap, {FURTHER_LOOK}", run_command(study, folder, max_seeds=seeds)
+        return "go on with a larger cap, counted as further looks", run_command(study, folder, max_seeds=seeds)
     if verdict.seeds < MOST_SEEDS:
         return "add seeds until it is decided", run_command(study, folder, until_decided=True)
     return f"add the seeds still needed, {FURTHER_LOOK}", run_command(study, folder, seeds)
