@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from support import own_program
 from support.damage import graph_study
 from support.small_study import loop_machine
 from tiebreak import api
 from tiebreak.drive.messages import EpochDone, Message, Note, TrainingStarted
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import count_look
+from tiebreak.results.record import PROGRAM_RUNS
 from tiebreak.study.schema import Study
 
 CAP = 9
@@ -86,3 +88,16 @@ def test_changed_code_starts_with_the_first_batch_and_the_same_looks(study: Stud
     assert seeds_of(out) == [(6, CAP), (9, CAP)]
     assert after.primary.path == before.primary.path  # the change was none of the numbers
     assert api.check(out).problems == []
+
+
+def test_what_failed_is_tried_once_by_a_command(tmp_path: Path) -> None:
+    """Not again at each look: that would take hours where a run is long."""
+    program, arms = {"command": [*own_program.COMMAND, "crash"]}, [("high", 0.502), ("low", 0.5)]
+    named = [{"name": name, "with": {"good": good}} for name, good in arms]
+    path = own_program.write(tmp_path, program=program, arms=named, margin=0.0001)
+    study = Study.load(str(path)).growing(until_decided=True, max_seeds=CAP)
+    for command in (1, 2):
+        api.run(study, tmp_path / "out", listen=lambda message: None, allow_program=True)
+        assert seeds_of(tmp_path / "out") == [(6, CAP), (9, CAP)]
+        starts = [int(file.read_text()) for file in (tmp_path / "out" / PROGRAM_RUNS).glob("*/starts")]
+        assert sorted(starts) == [1] * 16 + [command] * 2

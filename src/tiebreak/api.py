@@ -132,11 +132,12 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             tell(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
             tell(Note(text="; ".join(filter(None, [f"{folder}: {again}", looks_kept(folder, study, plan)]))))
-        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers)
+        tried = set[str]()
+        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers, tried=tried)
         if study.until_decided is not None:
             replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
-            study, plan = train_until_decided(study, plan, folder, tell, replan, partial(train, exhibits=False))
-        train(study, plan, exhibits=True)
+            study, plan = train_until_decided(study, plan, folder, tell, replan, train)
+        train(study, plan)
         return conclude(folder)
 
 
@@ -149,16 +150,19 @@ def _train(
     listen: Listener,
     calls: Calls | None,
     workers: Pool | None,
-    exhibits: bool,
+    tried: set[str],
 ) -> None:
+    """Train what is missing; what failed in this command (of the runs `tried`) once. At the end make the exhibits."""
+    done = plan.runs.keys() <= tried  # all batches of a study that takes seeds until it is decided
     if study.task == PROGRAM:
         with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
-            programs.train()
-        return
-    with open_driver(plan, folder, machine, listen, workers) as driver:
-        driver.train()
-        if exhibits:
-            driver.make_exhibits(study)
+            programs.train(tried)
+    else:
+        with open_driver(plan, folder, machine, listen, workers) as driver:
+            driver.train(tried)
+            if done or study.until_decided is None:
+                driver.make_exhibits(study)
+    tried.update(plan.runs)
 
 
 def check(folder: str | Path) -> Checked:
