@@ -176,8 +176,10 @@ def print_plan(console: Console, study: Study, plan: Plan, looks: Sequence[int] 
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
     if looks:
+        kind = "looks" if len(looks) > 1 else "one look"
+        _say(console, f"until decided: {kind} at {listed([str(each) for each in looks])} seeds")
+    if len(looks) > 1:
         most = len(plan.runs) * looks[-1] // looks[0]
-        _say(console, f"until decided: looks at {listed([str(each) for each in looks])} seeds")
         many = f"at least {number_of(len(plan.runs), 'run')}, at most {most:,}"
         _say(console, f"{many}: at most {looks[-1] / looks[0]:.3g} times what is predicted for the first look")
 
