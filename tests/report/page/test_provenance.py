@@ -17,9 +17,12 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
     advised = ("add seeds until it is decided", "tiebreak run study.toml --out . --until-decided")
     assert advised in commands(verdict)
-    many = verdict.model_copy(update={"seeds": 60, "comparisons": (more.model_copy(update={"seeds_needed": 96}),)})
-    advice = {command: what for what, command in commands(many)}
-    assert "further look" in advice["tiebreak run study.toml --out . --seeds 100"]
+    for needed, option in ((96, " --until-decided --max-seeds 100"), (20_000, None)):  # its cap is 60
+        many = verdict.model_copy(
+            update={"seeds": 60, "comparisons": (more.model_copy(update={"seeds_needed": needed}),)}
+        )
+        step = next_step(many, Path())
+        assert (step and step[1]) == (option and f"tiebreak run study.toml --out .{option}")
     kept = sample_report.complete().verdict
     assert [what for what, _ in commands(kept)] == [
         "repeat it elsewhere",

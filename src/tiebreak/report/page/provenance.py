@@ -9,11 +9,9 @@ from pathlib import Path
 from tiebreak.plan.runs import RAN_CODE, DataSummary, Plan
 from tiebreak.report import formatting
 from tiebreak.study import registry
-from tiebreak.study.schema import MOST_SEEDS, Study
+from tiebreak.study.schema import MOST_SEEDS, SEEDS_LIMIT, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
-
-FURTHER_LOOK = "counted as a further look"  # what --seeds is after a look: its error is paid for
 
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
@@ -79,11 +77,12 @@ def next_step(verdict: Verdict, folder: Path | None) -> tuple[str, str] | None:
         return "train what is missing", run_command(study, folder)
     if stopping is not None and stopping.next is not None:
         return "go on to the next look", run_command(study, folder)
+    if seeds > SEEDS_LIMIT:
+        return None
     if stopping is not None:
         return "go on with a larger cap, counted as further looks", run_command(study, folder, max_seeds=seeds)
-    if verdict.seeds < MOST_SEEDS:
-        return "add seeds until it is decided", run_command(study, folder, until_decided=True)
-    return f"add the seeds still needed, {FURTHER_LOOK}", run_command(study, folder, seeds)
+    cap = seeds if seeds > MOST_SEEDS else None
+    return "add seeds until it is decided", run_command(study, folder, until_decided=True, max_seeds=cap)
 
 
 def undecided(verdict: Verdict) -> ComparisonResult | None:
@@ -96,7 +95,6 @@ def undecided(verdict: Verdict) -> ComparisonResult | None:
 def run_command(
     study: str,
     folder: Path | None,
-    seeds: int | None = None,
     grid: Mapping[str, tuple[float, ...]] | None = None,
     *,
     until_decided: bool = False,
@@ -105,9 +103,8 @@ def run_command(
     """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
     parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
     parts += [] if folder is None else ["--out", str(folder)]
-    parts += [] if seeds is None else ["--seeds", str(seeds)]
     parts += ["--until-decided"] if until_decided else []
-    parts += [] if max_seeds is None else ["--max-seeds", str(max_seeds)]  # of a study with `until_decided`
+    parts += [] if max_seeds is None else ["--max-seeds", str(max_seeds)]
     for name, values in (grid or {}).items():
         parts += ["--grid", f"{name}={','.join(f'{value:g}' for value in values)}"]
     return shlex.join(parts)
