@@ -132,6 +132,15 @@ def test_why_a_study_stops(seeds: int, lead: float, spread: float, reason: str, 
         assert f"{100 * found.stopping.chance:.0f} %" in found.answer
 
 
+def test_the_chance_is_that_of_every_comparison_where_all_are_to_be_decided() -> None:
+    """Else "a is better. Stopped: the chance to decide is 3 %" contradicts itself."""
+    pair = {"a": "pool", "b": "strided", "primary": True}
+    loss = {**pair, "name": "loss", "metric": "loss", "margin": 1e-9, "primary": False}
+    rule = {"max_seeds": 20, "comparisons": "all"}
+    found = verdict(finished(7, 0.02, 0.05, end=20, comparisons=[pair, loss], until_decided=rule))
+    assert "chance to decide every comparison is" in found.answer
+
+
 def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:
     found = verdict(finished(9, 0.1, 0.01, looks=[6], end=20, ended=7, **UNTIL))
     assert found.stopping is not None

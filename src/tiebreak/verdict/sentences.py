@@ -180,6 +180,7 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     """Where a study stands that takes seeds until it is decided, in one sentence."""
     chance = f"{100 * stopping.chance:.0f} %" if stopping.chance is not None else ""
     most = f"{stopping.max_seeds} seeds"
+    decide = "to decide every comparison" if stopping.comparisons == "all" else "to decide"
     if stopping.reason == "decided":
         return f"Decided after {number_of(seeds, 'seed')}, of at most {max(seeds, stopping.max_seeds)}."
     if stopping.reason == "most seeds" and seeds > stopping.max_seeds:
@@ -187,8 +188,8 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     if stopping.reason == "most seeds":
         return f"Stopped: {most} were the most."
     if stopping.reason == "futile":
-        return f"Stopped after {seeds}: the chance to decide with at most {most} is {chance}."
-    hope = f"; with at most {most} the chance to decide is {chance}" if chance else ""
+        return f"Stopped after {seeds}: the chance {decide} with at most {most} is {chance}."
+    hope = f"; with at most {most} the chance {decide} is {chance}" if chance else ""
     state = "Undecided so far: the next look" if stopping.reason == "goes on" else "Not final: the look"
     return f"{state} is at {number_of(stopping.next or seeds, 'seed')}{hope}."
 
