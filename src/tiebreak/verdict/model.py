@@ -235,7 +235,8 @@ class Verdict(Strict):
 
     def is_of_earlier_version(self) -> bool:
         """Whether the file that it was read from lacks a key: a version of Tiebreak without that key wrote it."""
-        return not self.model_fields_set >= type(self).model_fields.keys()
+        parts = (self, *self.comparisons, *self.designs)
+        return any(not part.model_fields_set >= type(part).model_fields.keys() for part in parts)
 
     def to_json(self) -> str:
         """The text of `verdict.json`; numbers that do not exist are null."""
