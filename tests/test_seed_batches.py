@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from support import own_program
 from support.damage import graph_study
 from support.small_study import loop_machine
 from tiebreak import api
 from tiebreak.drive.messages import EpochDone, Message, Note, TrainingStarted
 from tiebreak.errors import TiebreakError
 from tiebreak.outcome import count_look
+from tiebreak.results.record import PROGRAM_RUNS
 from tiebreak.study.schema import Study
 
 CAP = 9
@@ -67,3 +69,35 @@ def test_bad_input_is_one_line_before_a_folder_is_made(study: Study, tmp_path: P
     assert not (tmp_path / "out").exists()
     with pytest.raises(TiebreakError, match="until_decided"):
         study.changed(seeds=4).growing(until_decided=False, max_seeds=9)
+
+
+@pytest.mark.usefixtures("here")
+def test_changed_code_starts_with_the_first_batch_and_the_same_looks(study: Study, tmp_path: Path) -> None:
+    """Its runs are trained again: the looks still count, and where fewer seeds decide now, no more are trained."""
+    out, heard = tmp_path / "out", list[Message]()
+    before = api.run(study, out, machine=loop_machine(), listen=heard.append).verdict
+    assert (seeds_of(out), before.seeds) == ([(6, CAP), (9, CAP)], CAP)
+    designs = tmp_path / "designs.py"
+    designs.write_text(designs.read_text().replace("hidden=4)", "hidden=4)\n        self.more = 1"))
+    heard.clear()
+    after = api.run(study, out, machine=loop_machine(), listen=heard.append).verdict
+    notes = [message.text for message in heard if isinstance(message, Note)]
+    assert any("looks at 6 and 9 seeds still count" in line for line in notes)
+    started = [message.runs for message in heard if isinstance(message, TrainingStarted) and message.runs]
+    assert [len(runs) for runs in started] == [6, 3]  # of the design that changed
+    assert seeds_of(out) == [(6, CAP), (9, CAP)]
+    assert after.primary.path == before.primary.path  # the change was none of the numbers
+    assert api.check(out).problems == []
+
+
+def test_what_failed_is_tried_once_by_a_command(tmp_path: Path) -> None:
+    """Not again at each look: that would take hours where a run is long."""
+    program, arms = {"command": [*own_program.COMMAND, "crash"]}, [("high", 0.502), ("low", 0.5)]
+    named = [{"name": name, "with": {"good": good}} for name, good in arms]
+    path = own_program.write(tmp_path, program=program, arms=named, margin=0.0001)
+    study = Study.load(str(path)).growing(until_decided=True, max_seeds=CAP)
+    for command in (1, 2):
+        api.run(study, tmp_path / "out", listen=lambda message: None, allow_program=True)
+        assert seeds_of(tmp_path / "out") == [(6, CAP), (9, CAP)]
+        starts = [int(file.read_text()) for file in (tmp_path / "out" / PROGRAM_RUNS).glob("*/starts")]
+        assert sorted(starts) == [1] * 16 + [command] * 2

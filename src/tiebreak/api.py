@@ -26,16 +26,12 @@ from tiebreak.results.check import check as check_folder
 from tiebreak.results.foreign_files import refuse_foreign_files
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
-from tiebreak.results.manifest import (
-    STUDY_FILE,
-    is_recorded,
-    require_folder_file,
-    write_files,
-)
+from tiebreak.results.look_history import looks_kept
+from tiebreak.results.manifest import STUDY_FILE, is_recorded, require_folder_file, write_files
 from tiebreak.results.seal import is_sealed, sealed_on_error
 from tiebreak.results.store import STORE_FILE
 from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
-from tiebreak.seed_batches import first_batch, train_until_decided
+from tiebreak.seed_batches import first_batch, train_until_decided, trained_anew
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.program_keys import PROGRAM
@@ -127,18 +123,21 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
         changed = changes(study, folder)
         with sealed_on_error(folder / STORE_FILE, when=sealed and not damaged):
             plan = prepare(study, folder, machine.data_dir)
+            if (fewer := trained_anew(study, plan, folder)) != study:
+                study, plan = fewer, prepare(fewer, folder, machine.data_dir)
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):
             tell(Note(text=line))
         if changed:
             keys = ", ".join(changed)
             tell(Note(text=f"{folder}: the study has changed ({keys}) since it was run here: its answer is replaced"))
         if again := explain_retraining(before, plan, *stored_runs(folder)):
-            tell(Note(text=f"{folder}: {again}"))
-        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers)
+            tell(Note(text="; ".join(filter(None, [f"{folder}: {again}", looks_kept(folder, study, plan)]))))
+        tried = set[str]()
+        train = partial(_train, folder=folder, machine=machine, listen=tell, calls=calls, workers=workers, tried=tried)
         if study.until_decided is not None:
             replan = partial(prepare, folder=folder, data_dir=machine.data_dir)
-            study, plan = train_until_decided(study, plan, folder, tell, replan, partial(train, exhibits=False))
-        train(study, plan, exhibits=True)
+            study, plan = train_until_decided(study, plan, folder, tell, replan, train)
+        train(study, plan)
         return conclude(folder)
 
 
@@ -151,16 +150,19 @@ def _train(
     listen: Listener,
     calls: Calls | None,
     workers: Pool | None,
-    exhibits: bool,
+    tried: set[str],
 ) -> None:
+    """Train what is missing; what failed in this command (of the runs `tried`) once. At the end make the exhibits."""
+    done = plan.runs.keys() <= tried  # all batches of a study that takes seeds until it is decided
     if study.task == PROGRAM:
         with open_program_driver(study, plan, folder, machine, listen, calls) as programs:
-            programs.train()
-        return
-    with open_driver(plan, folder, machine, listen, workers) as driver:
-        driver.train()
-        if exhibits:
-            driver.make_exhibits(study)
+            programs.train(tried)
+    else:
+        with open_driver(plan, folder, machine, listen, workers) as driver:
+            driver.train(tried)
+            if done or study.until_decided is None:
+                driver.make_exhibits(study)
+    tried.update(plan.runs)
 
 
 def check(folder: str | Path) -> Checked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from tiebreak.drive.messages import Note
@@ -10,7 +11,8 @@ from tiebreak.drive.runner import Listener
 from tiebreak.outcome import count_look, open_result
 from tiebreak.plan.resolve import comparison_count
 from tiebreak.plan.runs import Plan
-from tiebreak.results.look_history import looks_at
+from tiebreak.results.look_history import first_runs, looks_at
+from tiebreak.results.store import Store
 from tiebreak.results.stored_study import changes, stored_study
 from tiebreak.study.schema import Study
 from tiebreak.verdict.sentences import stopped
@@ -24,6 +26,13 @@ def first_batch(study: Study, folder: Path) -> Study:
     sizes, stored = batch_sizes(study, comparison_count(study)), stored_study(folder)
     known = stored is not None and not changes(study, folder) and sizes[0] <= stored.seeds <= sizes[-1]
     return _with_seeds(study, stored.seeds if known and stored is not None else sizes[0])
+
+
+def trained_anew(study: Study, plan: Plan, folder: Path) -> Study:
+    """The study with its first batch where changed code trains all runs again: fewer seeds than before may decide."""
+    if study.until_decided is None or _has_begun(study, plan, folder):
+        return study
+    return _with_seeds(study, batch_sizes(study, comparison_count(study))[0])
 
 
 def train_until_decided(
@@ -40,7 +49,7 @@ def train_until_decided(
     """
     looks = looks_at(study, plan, open_result(folder).records.looks)
     furthest = max((look.seeds for look in looks), default=0)
-    if furthest > study.seeds:  # a look at more seeds than the plan has
+    if furthest > study.seeds and _has_begun(study, plan, folder):  # a look at more seeds than the plan has
         study = _with_seeds(study, furthest)
         plan = make_plan(study)
     while True:
@@ -53,6 +62,12 @@ def train_until_decided(
             return study, plan
         study = _with_seeds(study, stopping.next)
         plan = make_plan(study)
+
+
+def _has_begun(study: Study, plan: Plan, folder: Path) -> bool:
+    """Whether every run of the first seed has ended, with this code."""
+    with closing(Store.open(folder)) as store:
+        return first_runs(study, plan) <= store.training_state().runs.keys()
 
 
 def _with_seeds(study: Study, seeds: int) -> Study:

@@ -68,6 +68,17 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
 
 
 @pytest.mark.usefixtures("here")
+def test_a_claim_that_is_none_of_the_reports_is_named(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    own = {**CLAIM, "id": "pool-beats-strides"}
+    compared = {"name": "pool vs strided", "a": "gcn", "b": "mlp"}
+    study = graph_study(tmp_path / "mine.py", name="pooling", claims=[own], comparisons=[compared])
+    run_here(study, tmp_path / "runs" / "own")
+    done = tiebreak("claims", "--json", "--from", "runs")
+    assert (done.code, done.err.count("\n")) == (0, 1)
+    assert "runs/own: no claim 'pool-beats-strides'; did you mean 'pool-beats-stride'?" in done.err
+
+
+@pytest.mark.usefixtures("here")
 def test_a_study_that_is_not_finished_is_named(tiebreak: Tiebreak, tmp_path: Path) -> None:
     def interrupt(message: Message) -> None:
         if isinstance(message, RunEnded):

@@ -33,6 +33,10 @@ def test_a_result_that_only_measures_neither_holds_nor_fails() -> None:
     assert claim_text.leans(scores) == claim_text.leans(scores, scores) == "fails"
     other = scores.model_copy(update={"figures": (RESULT.figures[0].model_copy(update={"what": "another"}),)})
     assert claim_text.leans(other, scores).startswith("fails, another ")
+    agrees = RESULT.figures[0].model_copy(update={"what": "agrees", "verdict": "a", "expect": "a"})
+    against = agrees.model_copy(update={"what": "against", "verdict": "b"})
+    fails = scores.model_copy(update={"figures": (agrees, against)})
+    assert claim_text.leans(fails, scores).startswith("fails, against "), "not a figure that supports the claim"
     assert "quality" in claim_text.meaning(measured.model_copy(update={"unit": "paired seeds"}))
     assert "speed" in claim_text.meaning(measured.model_copy(update={"unit": "rounds, timed alone and in turns"}))
 

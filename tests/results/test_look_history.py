@@ -10,7 +10,8 @@ import pytest
 
 from support import hand_made
 from tiebreak.errors import TiebreakError
-from tiebreak.results.look_history import looks_at, planned_end, record_look
+from tiebreak.plan.runs import Plan
+from tiebreak.results.look_history import looks_at, looks_kept, planned_end, record_look
 from tiebreak.results.migration import APPLICATION, SCHEMA_VERSION
 from tiebreak.results.record import LookRecord, RunRecord
 from tiebreak.results.store import STORE_FILE, Store
@@ -53,6 +54,48 @@ def test_a_study_that_shares_a_run_goes_on_with_the_looks() -> None:
     assert looks_at(longer, hand_made.plan(longer), [look]) == ()
     assert (planned_end(wider, [look]), planned_end(wider, [])) == (6, 9)
     assert planned_end(hand_made.study(seeds=6, until_decided={"max_seeds": 40}), []) == 40
+
+
+def with_changed_code(plan: Plan) -> Plan:
+    """The plan of the same study by another version of Tiebreak, or with changed designs."""
+    runs = [run.model_copy(update={"source": "changed", "comparability": 99}) for run in plan.runs.values()]
+    names = dict(zip(plan.runs, [run.identity for run in runs], strict=True))
+    arms = [
+        arm.model_copy(update={"runs": {key: names[identity] for key, identity in arm.runs.items()}})
+        for arm in plan.arms
+    ]
+    return plan.model_copy(update={"arms": tuple(arms), "runs": {run.identity: run for run in runs}})
+
+
+def test_looks_survive_a_change_of_the_code(tmp_path: Path) -> None:
+    study = hand_made.study(seeds=6)
+    plan, more = hand_made.plan(study), hand_made.study(seeds=9)
+    changed = with_changed_code(hand_made.plan(more))
+    assert not plan.runs.keys() & changed.runs.keys()
+    with closing(Store.create(tmp_path)) as store:
+        end_runs(store, study)
+        record_look(store, study, plan, 6)
+        assert [(look.seeds, look.end) for look in looks_at(more, changed, store.looks())] == [(6, 6)]
+        longer = hand_made.study(seeds=6, epochs=5)
+        assert looks_at(longer, with_changed_code(hand_made.plan(longer)), store.looks()) == ()
+    assert looks_kept(tmp_path, more, changed).startswith("the look at 6 still counts")
+
+
+def test_looks_of_an_older_version_get_the_names_that_last(tmp_path: Path) -> None:
+    study = hand_made.study(seeds=6)
+    plan = hand_made.plan(study)
+    run = plan.arms[0].run({"lr": 0.1}, 0)
+    with closing(Store.create(tmp_path)) as store:
+        end_runs(store, study)
+        with store.transaction():
+            for seeds in (14, 6):
+                store.add_look(LookRecord(runs=(run,), seeds=seeds, end=14))
+        assert looks_at(study, with_changed_code(plan), store.looks()) == ()
+        for _ in range(2):
+            record_look(store, study, plan, 6)
+            found = looks_at(study, with_changed_code(plan), store.looks())
+            assert [(look.seeds, look.end) for look in found] == [(14, 14), (6, 14)], "in the order of time"
+            assert len(store.looks()) == 4
 
 
 def test_a_store_of_schema_2_is_read_and_gets_the_table(tmp_path: Path) -> None:

@@ -579,7 +579,7 @@ def test_the_file_has_the_stable_keys(bench: Callable[..., Bench]) -> None:
         "metric": "",
         "designs": "design missing at_edge differences step_ms solo_seconds memory_bytes",
         "comparisons": "name group kind primary sides metric margin p_sign_flip examples_low examples_high crossed_low "
-        "crossed_high path sentence test runs p_permutation time_ratio time_low time_high",
+        "crossed_high path sentence flags skewness test runs p_permutation time_ratio time_low time_high",
         "reported": "seeds percentile below",
         "claims": "text source leans why",
     }

@@ -80,6 +80,15 @@ def test_a_number_that_does_not_exist_is_null() -> None:
     assert written["sd"] is None
 
 
+@pytest.mark.parametrize("place", ["", "comparisons", "designs"])
+def test_a_file_that_lacks_a_key_is_of_an_earlier_version(place: str) -> None:
+    written = json.loads(verdict().to_json())
+    assert not Verdict.model_validate(written).is_of_earlier_version()
+    table = written[place][0] if place else written
+    del table[{"": "cost", "comparisons": "flags", "designs": "at_edge"}[place]]
+    assert Verdict.model_validate(written).is_of_earlier_version()
+
+
 def test_a_folder_without_a_verdict_is_told(tmp_path: Path) -> None:
     with pytest.raises(TiebreakError, match=r"verdict\.json.*`tiebreak run`"):
         Verdict.read(tmp_path)

@@ -140,6 +140,14 @@ def test_few_seeds_are_not_extrapolated() -> None:
     assert more_seeds(enough, least=6) == "about 770 more seeds"
 
 
+def test_advice_that_goes_beyond_the_usual_cap_names_one() -> None:
+    """`--until-decided` alone stops at 60 seeds; a study of 64 would not go on."""
+    said = [answer((result(low=-0.3, seeds_needed=more),), seeds=64, complete=True) for more in (600, 20_000)]
+    assert "(--until-decided --max-seeds 664 stops as soon as it can" in said[0]
+    assert "--until-decided" not in said[1]
+    assert "more than a study can have (10,000)" in said[1]
+
+
 def test_seeds_whose_runs_failed_count_for_the_plan_and_not_for_the_comparison() -> None:
     few = result(low=-0.3, seeds=2, seeds_needed=9)
     said = answer((few,), seeds=6, complete=True)

@@ -31,7 +31,7 @@ def test_looks_come_after_half_as_many_seeds_again() -> None:
 
 
 @few
-@given(growing, st.integers(2, 100))
+@given(growing.flatmap(st.permutations).map(tuple), st.integers(2, 100))
 def test_no_sequence_of_looks_spends_all(seeds: tuple[int, ...], end: int) -> None:
     shares = spent(seeds, end)
     assert all(share > 0 for share in shares)
@@ -68,8 +68,15 @@ def test_adjusted_p_is_the_inverse_of_the_level(seeds: tuple[int, ...], end: int
 def test_all_looks_together_err_in_at_most_5_percent() -> None:
     """A short simulation of `benchmarks/truth.py`: no difference, normal and heavy-tailed, and after an extension."""
     studies, stream = 20_000, np.random.default_rng(19)
-    for seeds, end in (((6, 9, 14, 20), 20), ((10, 34), 10), ((10, 20, 30, 40), 10)):
-        for rows in (stream.standard_normal((studies, seeds[-1])), stream.standard_t(3, (studies, seeds[-1]))):
+    cases = (
+        ((6, 9, 14, 20), 20),
+        ((10, 34), 10),
+        ((10, 20, 30, 40), 10),
+        ((14, 8, 9, 10, 11, 12, 13), 14),
+        ((9, 6, 14), 14),
+    )
+    for seeds, end in cases:
+        for rows in (stream.standard_normal((studies, max(seeds))), stream.standard_t(3, (studies, max(seeds)))):
             wrong = np.zeros(studies, dtype=bool)
             for k, n in enumerate(seeds):
                 level = Looks(seeds[: k + 1], end).level(0.05)
@@ -78,9 +85,19 @@ def test_all_looks_together_err_in_at_most_5_percent() -> None:
             assert wrong.mean() < 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
+def test_a_look_at_fewer_seeds_than_before_is_a_further_one() -> None:
+    """The scores of the larger look were seen: a test of the smaller one at its own level would err more than 5 %."""
+    first, again = Looks((14,), 14), Looks((14, 8), 14)
+    assert again.level(0.05) == pytest.approx(0.05 * 0.05)
+    assert again.adjusted(again.level(0.05)) == pytest.approx(0.05, rel=5e-3)
+    assert Looks((14, 8, 20), 14).level(0.05) < Looks((14, 20), 14).level(0.05)
+    assert (first.after(8), again.after(14)) == (again, first)
+    assert Looks((9, 6, 14), 60).level(0.05) == Looks((9, 14), 60).level(0.05)  # what was planned stays
+
+
 def test_bad_looks_are_refused() -> None:
-    for seeds in ((), (1, 5), (5, 5), (9, 6)):
-        with pytest.raises(ValueError, match="growing"):
+    for seeds in ((), (1, 5), (5, 5), (9, 6, 9)):
+        with pytest.raises(ValueError, match="different"):
             Looks(seeds, 10)
     with pytest.raises(ValueError, match="alpha"):
         Looks((5,), 5).level(0.0)

@@ -73,6 +73,22 @@ def test_looks_at_other_runs_and_below_the_least_seeds_do_not_count() -> None:
     assert looks_at(tally.study, tally.plan, [other]) == ()
 
 
+def test_fewer_seeds_after_a_look_are_a_further_look() -> None:
+    """Simulated: 14 seeds and then 8, 9, … 13 err in 5.9 % of studies where the larger look is not counted."""
+    tally = finished(8, 0.02, 0.02, looks=[14], end=14)
+    assert looks_of(tally) == Looks((14, 8), 14)
+    found = verdict(tally)
+    assert [look.seeds for look in found.primary.path] == [8]
+    assert found.primary.path[0].level == pytest.approx(0.0025)
+    assert any("verdict on 14 seeds" in line and "0.25 %" in line and "--seeds 14" in line for line in found.warnings)
+    again = finished(8, 0.02, 0.02, looks=[8, 14], end=8)  # that look was made first: the same verdict again
+    assert looks_of(again) == Looks((8,), 8)
+    assert [line for line in verdict(again).warnings if "14" in line and "further" not in line] != []
+    until = verdict(finished(9, 0.02, 0.05, looks=[14, 9], end=20, **UNTIL))  # killed before it went on
+    assert until.stopping is not None
+    assert until.stopping.reason in ("goes on", "futile")
+
+
 def test_a_look_counts_also_where_a_comparison_was_added_since() -> None:
     """With one comparison 6 seeds could decide; that of two takes 7."""
     pair = {"a": "pool", "b": "strided", "primary": True}
@@ -107,9 +123,22 @@ def test_why_a_study_stops(seeds: int, lead: float, spread: float, reason: str, 
     assert found.stopping is not None
     assert (found.stopping.reason, found.stopping.next) == (reason, following)
     assert (found.stopping.chance is not None) == (reason in ("goes on", "futile"))
+    if reason == "most seeds":
+        assert f"--max-seeds {seeds + (found.primary.seeds_needed or 0)}." in found.answer
+    else:  # the futile one needs more seeds than a study can have
+        assert "--max-seeds" not in found.answer
     if reason == "futile":
         assert found.stopping.chance is not None
         assert f"{100 * found.stopping.chance:.0f} %" in found.answer
+
+
+def test_the_chance_is_that_of_every_comparison_where_all_are_to_be_decided() -> None:
+    """Else "a is better. Stopped: the chance to decide is 3 %" contradicts itself."""
+    pair = {"a": "pool", "b": "strided", "primary": True}
+    loss = {**pair, "name": "loss", "metric": "loss", "margin": 1e-9, "primary": False}
+    rule = {"max_seeds": 20, "comparisons": "all"}
+    found = verdict(finished(7, 0.02, 0.05, end=20, comparisons=[pair, loss], until_decided=rule))
+    assert "chance to decide every comparison is" in found.answer
 
 
 def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:

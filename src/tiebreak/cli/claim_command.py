@@ -101,7 +101,7 @@ def _statuses(folder: Path, named: bool, notify: Callable[[str], None]) -> list[
 
 def own_entries(folder: Path) -> list[DocketEntry]:
     """What the finished studies in a folder say of the claims, the newest last; damaged ones are named and left out."""
-    from tiebreak.theory.claims import LEDGER
+    from tiebreak.theory.claims import LEDGER, unknown_claims
     from tiebreak.verdict.study_folders import find_studies
 
     studies = {entry.study for entry in LEDGER}
@@ -110,6 +110,8 @@ def own_entries(folder: Path) -> list[DocketEntry]:
         if study.problem:
             print_error(f"left out: {study.problem}")
         elif study.study in studies and study.verdict is not None:
+            for line in unknown_claims(claim.id for claim in study.verdict.claims):
+                print_error(f"left out: {study.path}: {line}")
             found += _entries(study)
         elif study.study in studies:
             print_error(f"left out: {_unread(study)}")

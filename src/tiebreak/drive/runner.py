@@ -5,7 +5,7 @@ It is the only writer of the store and imports no torch: training happens in wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,14 +34,14 @@ CHECKSUMS_FILE = ".checksums.json"  # for the workers, while a command runs
 Listener = Callable[[Message], None]
 
 
-def missing(plan: Plan, store: Store) -> list[Run]:
-    """The runs without a result. A run that failed is tried again; one that diverged has a result."""
+def missing(plan: Plan, store: Store, tried: Collection[str] = ()) -> list[Run]:
+    """The runs without a result. One that failed is tried again if it is none of `tried`; diverged is a result."""
     records = store.records()
 
     def has_result(identity: str, run: Run) -> bool:
         ended, finals = records.runs.get(identity), records.finals.get(identity, {})
         if ended is None or ended.status == "failed":
-            return False
+            return ended is not None and identity in tried
         return ended.status == "diverged" or all(evaluation_key(item) in finals for item in run.evaluations)
 
     return [run for identity, run in plan.runs.items() if not has_result(identity, run)]
@@ -81,9 +81,9 @@ class Driver:
         self._choices = store.choices()
         self._states: dict[str, list[CheckpointRecord]] = {}  # by trajectory
 
-    def train(self) -> int:
-        """Train the missing runs. Returns how many there were."""
-        runs = missing(self._plan, self._store)
+    def train(self, tried: Collection[str] = ()) -> int:
+        """Train the missing runs. Returns how many there were. Of those `tried`, what failed is not tried again."""
+        runs = missing(self._plan, self._store, tried)
         remove_unrecorded(self._folder, self._store.checkpoints())
         self._read_checkpoints()
         if lost := pruned_note(runs, self._states):

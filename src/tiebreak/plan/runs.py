@@ -100,6 +100,11 @@ class Run(Exact):
         return copy
 
     @property
+    def without_code(self) -> str:
+        """A name that stays when the code changes: the run is trained again, but the same is asked of the same seed."""
+        return digest([self.design, self.model_copy(update={"source": "", "comparability": 0}).identity])
+
+    @property
     def most_epochs(self) -> float:
         """The last epoch that belongs to the run; a program decides by itself how many it reports."""
         return math.inf if self.task == PROGRAM else self.epochs

@@ -8,7 +8,7 @@ from __future__ import annotations
 import selectors
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -95,9 +95,9 @@ class ProgramDriver:
         self._seconds: list[float] = []  # of the runs that ended in this command
         self._scored = False  # whether a run has given the scores that the study asks for
 
-    def train(self) -> int:
-        """Run what is missing. Returns how many runs there were."""
-        runs = missing(self._plan, self._store)
+    def train(self, tried: Collection[str] = ()) -> int:
+        """Run what is missing. Returns how many runs there were. Of those `tried`, what failed is not tried again."""
+        runs = missing(self._plan, self._store, tried)
         records = self._store.records().runs
         self._scored = any(records[one].status == "done" for one in self._plan.runs if one in records)
         for run in runs:

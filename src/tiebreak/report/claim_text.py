@@ -42,8 +42,17 @@ def leans(entry: DocketEntry, best: DocketEntry | None = None) -> str:
     """
     said = figure(entry.figures[0]) if entry.quality or entry.timed else entry.outcome
     if said == entry.outcome and best is not None and best.figures[0].what != entry.figures[0].what:
-        said = f"{said}, {figure(entry.figures[0])}"
+        said = f"{said}, {figure(_deciding(entry))}"
     return f"hint: {said}" if entry.hint else said
+
+
+def _deciding(entry: DocketEntry) -> Figure:
+    """The figure that the outcome rests on: of a claim that fails, one that went the other way."""
+
+    def support(item: Figure) -> int:
+        return 2 if item.verdict == item.expect else int(item.verdict == "undecided")
+
+    return min(entry.figures, key=support)
 
 
 def meaning(entry: DocketEntry) -> str:

@@ -97,7 +97,7 @@ class FileRecord:
 class LookRecord:
     """A verdict on all runs of so many seeds: it spends a part of the 5 % that the study may err with in its life."""
 
-    runs: tuple[str, ...]  # identities of the runs of the first seed: a study that shares one goes on with these looks
+    runs: tuple[str, ...]  # names of the runs of seed 0, with and without code: a study that shares one goes on with it
     seeds: int
     end: int  # the number of seeds that was planned at the first look
 

@@ -214,7 +214,7 @@ class Store:
         return {record.name: record for record in self._decoded("files", self._decoder().file, rows)}
 
     def looks(self) -> tuple[LookRecord, ...]:
-        """The looks at the study. A store of schema 1 or 2 has none."""
+        """The looks at the study, in the order in which they were made. A store of schema 1 or 2 has none."""
         rows, _ = self._verified("looks")
         return tuple(self._decoded("looks", self._decoder().look, rows))
 
@@ -355,8 +355,9 @@ class Store:
         newer = table not in HASHED[self.schema] and table != "checkpoints"
         if newer or (self.schema == 1 and table != "checkpoints" and table not in self._tables()):
             return [], []
+        order = "rowid" if table == "looks" else "1, 2"
         try:
-            rows = self._rows(f"SELECT * FROM {table} {only} ORDER BY 1, 2", values)
+            rows = self._rows(f"SELECT * FROM {table} {only} ORDER BY {order}", values)
             damaged = []
         except DamagedStoreError:
             read, problem = readable_rows(self._connection, table)

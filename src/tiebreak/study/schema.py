@@ -66,12 +66,13 @@ class Budget(Strict):
 
 
 MOST_SEEDS = 60  # of `--until-decided`, unless told otherwise
+SEEDS_LIMIT = 10_000
 
 
 class UntilDecided(Strict):
     """Train seeds in batches until the question is decided: first the least number, then half as many again."""
 
-    max_seeds: Annotated[int, Field(ge=2, le=10_000)] = Field(
+    max_seeds: Annotated[int, Field(ge=2, le=SEEDS_LIMIT)] = Field(
         default=MOST_SEEDS, description="where to stop in any case", examples=[40]
     )
     comparisons: Literal["primary", "all"] = Field(
@@ -148,7 +149,7 @@ class Study(Strict):
         description='the smallest difference that matters, in the unit of the metric; smaller ones are "the same"',
         examples=[0.005],
     )
-    seeds: Annotated[int, Field(ge=1, le=10_000)] = Field(
+    seeds: Annotated[int, Field(ge=1, le=SEEDS_LIMIT)] = Field(
         description="runs per arm and setting; seed 3 of one arm is compared with seed 3 of the other", examples=[8]
     )
     until_decided: UntilDecided | None = Field(

@@ -195,10 +195,14 @@ def statuses(
 
 def check_known(claims: Iterable[str], where: str) -> None:
     """Refuse a claim that the ledger does not have: its result would never be shown."""
+    for line in unknown_claims(claims):
+        raise TiebreakError(f"{where}: {line}")
+
+
+def unknown_claims(claims: Iterable[str]) -> list[str]:
+    """A line for each claim that the ledger does not have."""
     known = [entry.id for entry in LEDGER]
-    for claim in claims:
-        if claim not in known:
-            raise TiebreakError(f"{where}: no claim {claim!r}; {nearest(claim, known)}")
+    return [f"no claim {claim!r}; {nearest(claim, known)}" for claim in claims if claim not in known]
 
 
 def _ordered(claim: str, kept: Sequence[DocketEntry], own: Sequence[DocketEntry]) -> tuple[DocketEntry, ...]:

@@ -39,6 +39,7 @@ class Compared:
     seeds: int
     seeds_needed: int | None = None  # how many more; None when decided or when MOST_SEEDS would not do
     flags: tuple[str, ...] = ()
+    skewness: float | None = None  # of lopsided differences, without its sign
     test: Test = "paired-t"
     runs: tuple[int, int] | None = None  # of a and b, where they are not paired; `seeds` is then the smaller number
 

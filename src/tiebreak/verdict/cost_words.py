@@ -93,10 +93,13 @@ def _timed(ratio: tuple[float, float, float], alone: str) -> str:
 
 
 def _alone(a: ArmResult, b: ArmResult, ratio: float) -> str:
-    """The times behind the ratio: of a step, or of the whole training where the numbers of steps differ."""
+    """What the ratio is of: the time of a step, or of the whole training where the numbers of steps differ.
+
+    Of the second arm only: the ratio is the median over rounds of ratios, which that of two medians need not be.
+    """
     if a.step_ms and b.step_ms and abs(a.step_ms / b.step_ms / ratio - 1) < NEAR:
-        return f"a training step alone takes {_pair(a.step_ms, b.step_ms)} ms"
-    return f"a run alone trains {_pair(a.solo_seconds or 0, b.solo_seconds or 0)} s"
+        return f"a training step of {b.name} alone takes {rounded(b.step_ms, DIGITS)} ms"
+    return f"a run of {b.name} alone trains {rounded(b.solo_seconds or 0, DIGITS)} s"
 
 
 def _pair(a: float, b: float) -> str:

@@ -19,6 +19,7 @@ from tiebreak.study.schema import (
 from tiebreak.text import number_of
 from tiebreak.verdict import ranges, sentences, statistics
 from tiebreak.verdict.cost_words import cost_sentence
+from tiebreak.verdict.flags import flag_lines
 from tiebreak.verdict.grid_edges import edges
 from tiebreak.verdict.model import (
     ArmResult,
@@ -36,7 +37,7 @@ from tiebreak.verdict.questions import Question, all_questions, questions, sampl
 from tiebreak.verdict.ranking import ranking
 from tiebreak.verdict.sides import arm_scores, example_influence, side_scores
 from tiebreak.verdict.solo_time import solo_seconds, time_ratio
-from tiebreak.verdict.stopping import earlier_looks, look_now, looks_of, stopping_of
+from tiebreak.verdict.stopping import earlier_looks, larger_looks, look_now, looks_of, stopping_of
 
 NARROW = 0.01  # an adjusted p above it is a narrow finding
 
@@ -61,13 +62,12 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     stopping = stopping_of(tally, looks, comparisons, complete=complete)
     warned = study.seeds < least  # the plan's warning covers all comparisons: no flag repeats it
     flags = [
-        f"{item.name}: {flag}"
-        for item, result in zip(comparisons, compared, strict=True)
-        for flag in result.flags
-        if not (warned and flag == statistics.too_few_flag(result.seeds, least, len(asked)))
+        (item, flag)
+        for item in comparisons
+        for flag in item.flags
+        if not (warned and flag == statistics.too_few_flag(item.seeds, least, len(asked)))
         and not (item.difference is None and (item.seeds_needed is None or finished < len(plan.runs)))
     ]
-    flags += [f"{item.name}: {line}" for item in comparisons if (line := settings_flag(item))]
     return Verdict(
         study=study.name,
         question=study.question,
@@ -88,9 +88,10 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         cost=cost_sentence(comparisons, designs),
         warnings=(
             *_planned(tally, asked),
+            *larger_looks(tally, looks),
             *program_warnings(tally),
             *_failures(tally, designs),
-            *flags,
+            *flag_lines(flags),
             *_damage(records),
         ),
     )
@@ -160,7 +161,8 @@ def _comparison(
         time_low=times[1],
         time_high=times[2],
     )
-    return item.model_copy(update={"sentence": sentences.sentence(item, least=least)})
+    flags = (*item.flags, *filter(None, [settings_flag(item)]))
+    return item.model_copy(update={"sentence": sentences.sentence(item, least=least), "flags": flags})
 
 
 def _times(tally: Tally, question: Question) -> tuple[float | None, float | None, float | None]:

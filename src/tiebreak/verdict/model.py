@@ -127,6 +127,8 @@ class ComparisonResult(Strict):
     crossed_high: float | None = None
     path: tuple[Look, ...] = Field(default=(), strict=False)  # all looks at the study, this one last
     sentence: str  # the same in words
+    flags: tuple[str, ...] = Field(default=(), strict=False)  # what is odd about it; `warnings` has each once
+    skewness: float | None = None  # of lopsided differences, without its sign
     test: Literal["paired-t", "welch", "wilcoxon"] = "paired-t"  # paired seeds, unpaired seeds, data sets
     runs: tuple[int, int] | None = Field(default=None, strict=False)  # of a and b, where they are not paired
     p_permutation: float | None = None  # of unpaired seeds
@@ -156,7 +158,7 @@ class ComparisonResult(Strict):
 
 
 MEASURED = ("difference", "low", "high", "p", "p_adjusted", "p_sign_flip", "p_permutation", "p_a_better", "verdict",
-            "seeds", "seeds_needed", "test", "runs")  # fmt: skip
+            "seeds", "seeds_needed", "test", "runs", "flags", "skewness")  # fmt: skip
 
 
 def measured(result: Compared) -> dict[str, Any]:
@@ -233,7 +235,8 @@ class Verdict(Strict):
 
     def is_of_earlier_version(self) -> bool:
         """Whether the file that it was read from lacks a key: a version of Tiebreak without that key wrote it."""
-        return not self.model_fields_set >= type(self).model_fields.keys()
+        parts = (self, *self.comparisons, *self.designs)
+        return any(not part.model_fields_set >= type(part).model_fields.keys() for part in parts)
 
     def to_json(self) -> str:
         """The text of `verdict.json`; numbers that do not exist are null."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from tiebreak.results.correlation import LEAST_POINTS
 from tiebreak.study import registry
-from tiebreak.study.schema import Claim, Study
+from tiebreak.study.schema import MOST_SEEDS, SEEDS_LIMIT, Claim, Study
 from tiebreak.text import number_of
 from tiebreak.verdict.model import ComparisonResult, Stopping
 from tiebreak.verdict.statistics import least_seeds
@@ -129,7 +129,10 @@ def answer(
     text = sentences(primary, comparisons=len(comparisons), number=number)
     more = max((item.seeds_needed for item in primary if item.seeds_needed), default=0)
     if stopping is not None:
-        return f"{text} {stopped(stopping, seeds)}"
+        more = max(item.seeds_needed or 0 for item in comparisons if item.primary or stopping.comparisons == "all")
+        at_end = advice and 0 < more <= SEEDS_LIMIT - seeds and stopping.reason in ("most seeds", "futile")
+        larger = f" To go on, at what is left of the 5 %: --max-seeds {seeds + more}." if at_end else ""
+        return f"{text} {stopped(stopping, seeds)}{larger}"
     if not complete and more:
         there = min(item.seeds for item in primary)
         return f"{text} Not final: {there} of the {seeds} planned seeds are there."
@@ -145,16 +148,17 @@ def _seeds_sentence(primary: Sequence[ComparisonResult], seeds: int, least: int)
     """
     open_items = [item for item in primary if item.seeds_needed]
     there, enough = min(item.seeds for item in open_items), seeds + max(_more(item, least) for item in open_items)
+    until = f"--until-decided{f' --max-seeds {enough}' if enough > MOST_SEEDS else ''}"
     if not all(_tells(item) for item in open_items):
         return (
             f"At least {number_of(enough, 'seed')} are needed; {there} cannot tell how many more. "
-            f"--until-decided takes as many as the question needs (or --seeds {enough})."
+            f"{until} takes as many as the question needs (or --seeds {enough})."
         )
+    about = f"About {enough:,} seeds would decide, judged by the spread of these {there}"
+    if enough > SEEDS_LIMIT:
+        return f"{about}: more than a study can have ({SEEDS_LIMIT:,})."
     counted = ", counted as a further look" if seeds >= least else ""
-    return (
-        f"About {enough:,} seeds would decide, judged by the spread of these {there} (--until-decided stops as soon as "
-        f"it can; or --seeds {enough}{counted})."
-    )
+    return f"{about} ({until} stops as soon as it can; or --seeds {enough}{counted})."
 
 
 def _tells(item: ComparisonResult) -> bool:
@@ -176,6 +180,7 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     """Where a study stands that takes seeds until it is decided, in one sentence."""
     chance = f"{100 * stopping.chance:.0f} %" if stopping.chance is not None else ""
     most = f"{stopping.max_seeds} seeds"
+    decide = "to decide every comparison" if stopping.comparisons == "all" else "to decide"
     if stopping.reason == "decided":
         return f"Decided after {number_of(seeds, 'seed')}, of at most {max(seeds, stopping.max_seeds)}."
     if stopping.reason == "most seeds" and seeds > stopping.max_seeds:
@@ -183,8 +188,8 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     if stopping.reason == "most seeds":
         return f"Stopped: {most} were the most."
     if stopping.reason == "futile":
-        return f"Stopped after {seeds}: the chance to decide with at most {most} is {chance}."
-    hope = f"; with at most {most} the chance to decide is {chance}" if chance else ""
+        return f"Stopped after {seeds}: the chance {decide} with at most {most} is {chance}."
+    hope = f"; with at most {most} the chance {decide} is {chance}" if chance else ""
     state = "Undecided so far: the next look" if stopping.reason == "goes on" else "Not final: the look"
     return f"{state} is at {number_of(stopping.next or seeds, 'seed')}{hope}."
 

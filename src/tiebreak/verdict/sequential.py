@@ -46,28 +46,41 @@ def look_sizes(first: int, end: int, after: int | None = None) -> tuple[int, ...
 
 @dataclass(frozen=True)
 class Looks:
-    """The looks at a study so far, the last one now. A study that is looked at once, as planned: `Looks((n,), n)`."""
+    """The looks at a study so far, the last one now. A study that is looked at once, as planned: `Looks((n,), n)`.
 
-    seeds: tuple[int, ...]
+    A look at fewer seeds than one before it spends as one after the end does, by Bonferroni's bound.
+    """
+
+    seeds: tuple[int, ...]  # in the order of the looks
     end: int  # the planned number of seeds
 
     def __post_init__(self) -> None:
-        if not self.seeds or self.seeds[0] < 2 or any(b <= a for a, b in zip(self.seeds, self.seeds[1:], strict=False)):
-            raise ValueError(f"looks should be at growing numbers of seeds from 2, not {self.seeds}")
+        if not self.seeds or min(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
+            raise ValueError(f"looks should be at different numbers of seeds from 2, not {self.seeds}")
 
     def level(self, alpha: float) -> float:
         """The two-sided level of a test at this look, such that all looks together err with at most `alpha`."""
         if not 0 < alpha <= 1:
             raise ValueError(f"alpha should be above 0 and at most 1, not {alpha}")
-        shares = spent(self.seeds, self.end)
+        seeds, shares = self._growing()
         if len(shares) == 1:
             return alpha * shares[0]
-        bound = _bound(self.seeds, tuple(alpha * share for share in shares))
-        return float(2 * ndtr(-bound / math.sqrt(self.seeds[-1])))
+        bound = _bound(seeds, tuple(alpha * share for share in shares))
+        return float(2 * ndtr(-bound / math.sqrt(seeds[-1])))
 
     def after(self, seeds: int) -> Looks:
-        """The next look, at so many seeds."""
-        return Looks((*self.seeds, seeds), self.end)
+        """The next look, at so many seeds; one that was made before is the same again."""
+        known = self.seeds[: self.seeds.index(seeds)] if seeds in self.seeds else self.seeds
+        return Looks((*known, seeds), self.end)
+
+    def _growing(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
+        """Seeds and shares of the looks that decide the level of this one: it alone if one before it had more seeds."""
+        shares = spent(self.seeds, self.end)
+        if self.seeds[-1] < max(self.seeds):
+            return self.seeds[-1:], shares[-1:]
+        most = np.maximum.accumulate(self.seeds)
+        kept = [k for k, seeds in enumerate(self.seeds) if seeds == most[k]]
+        return tuple(self.seeds[k] for k in kept), tuple(shares[k] for k in kept)
 
     def adjusted(self, p: float) -> float:
         """The p-value of this look as one of a sequence: the smallest alpha whose level at this look is at least p."""
@@ -82,23 +95,31 @@ class Looks:
         return math.exp(high)
 
     def _nominal(self, alpha: float) -> float:
-        if len(self.seeds) == 1:
-            return alpha * spent(self.seeds, self.end)[0]
-        table = _level_table(self.seeds, self.end)
+        seeds, shares = self._growing()
+        if len(shares) == 1:
+            return alpha * shares[0]
+        table = _level_table(seeds, shares)
         return float(np.exp(np.interp(math.log(alpha), np.log(LEVELS), table)))
 
 
 def spent(seeds: tuple[int, ...], end: int) -> tuple[float, ...]:
     """The share of alpha that each look spends. They sum to less than 1, however many looks there are."""
-    done, shares, first = 0.0, [], min(seeds[0], end)
+    planned, others, shares, first, most = 0.0, 0.0, [], min(seeds[0], end), 0
     for n in seeds:
-        if n <= end:
+        done = planned + others
+        if most < n <= end:
             rest = (n**EXPONENT - first**EXPONENT) / (end**EXPONENT - first**EXPONENT) if end > first else 1.0
             total = (1 - RESERVE) * (FIRST + (1 - FIRST) * rest)
-        else:
+            shares.append(total - planned)
+            planned = total
+        elif n > most:
             total = done + (1 - done) / 2
-        shares.append(total - done)
-        done = total
+            shares.append(total - done)
+            planned = total - others
+        else:  # fewer seeds than before: the looks that are planned keep their shares
+            shares.append(((1 - done) if most > end else (RESERVE - others)) / 2)
+            others += shares[-1]
+        most = max(most, n)
     return tuple(shares)
 
 
@@ -177,8 +198,7 @@ def _simpson(grid: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=256)
-def _level_table(seeds: tuple[int, ...], end: int) -> NDArray[np.float64]:
+def _level_table(seeds: tuple[int, ...], shares: tuple[float, ...]) -> NDArray[np.float64]:
     """Logarithms of the nominal level of the last look, for each alpha of LEVELS."""
-    shares = spent(seeds, end)
     last = [boundaries(seeds, tuple(alpha * share for share in shares))[-1] for alpha in LEVELS]
     return np.asarray(np.log(2 * ndtr(-np.array(last))))

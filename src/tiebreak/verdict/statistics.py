@@ -32,7 +32,7 @@ from tiebreak.verdict.compared import (
 from tiebreak.verdict.power import equivalence_power, power, quantile, seeds_needed
 from tiebreak.verdict.sequential import Looks
 from tiebreak.verdict.sign_flip import DRAWS, sign_flip_p, sign_flip_ps
-from tiebreak.verdict.skewness import hall_interval, hall_p, is_lopsided, skewness
+from tiebreak.verdict.skewness import LOPSIDED, hall_interval, hall_p, is_lopsided, skewness
 
 __all__ = [
     "ALPHA",
@@ -103,15 +103,6 @@ def too_few_seeds(seeds: int, comparisons: int) -> str:
         return ""
     too_few = f"{number_of(seeds, 'seed')} cannot decide {number_of(comparisons, 'comparison')}"
     return f"{too_few}: at least {least} are needed (--seeds {least})"
-
-
-def lopsided_flag(differences: Scores) -> str:
-    """The flag of differences that are too skewed for the t-test alone, and what that does to the error."""
-    return (
-        f"the differences are lopsided (skewness {abs(skewness(differences)):.1f}): with few seeds the t-test alone "
-        "errs in up to 18 % of such studies, so the wider of its interval and Hall's decides (up to 15 %): its long "
-        "end is Hall's"
-    )
 
 
 def usable(score: float) -> bool:
@@ -287,7 +278,7 @@ def _compared(
         f"only the {'t-test' if rejected else 'sign-flip test'} finds a difference": rejected != flipped and possible,
         "every seed gives the same difference: there is no spread to judge it by": sd == 0,
         "there is a difference, but it is smaller than the margin": verdict == "same" and rejected,
-        lopsided_flag(a - b): is_lopsided(a - b),
+        LOPSIDED: (lopsided := is_lopsided(a - b)),
     }
     needed = None
     if verdict == "undecided":
@@ -297,6 +288,7 @@ def _compared(
         difference=mean, low=low, high=high, p=p, p_adjusted=p_adjusted, p_sign_flip=p_flip,
         same_low=same_low, same_high=same_high, p_a_better=better, verdict=verdict, seeds=n, seeds_needed=needed,
         flags=few + tuple(text for text, holds in flags.items() if holds),
+        skewness=abs(skewness(a - b)) if lopsided else None,
     )  # fmt: skip
 
 

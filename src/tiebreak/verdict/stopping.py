@@ -44,8 +44,20 @@ def looks_of(tally: Tally) -> Looks | None:
     if study.seeds < 2:
         return None
     earlier = [look for look in looks_at(study, tally.plan, tally.records.looks) if look.seeds >= least]
-    before = sorted({look.seeds for look in earlier if look.seeds < study.seeds})
+    known = tuple(look.seeds for look in earlier)
+    before = known[: known.index(study.seeds)] if study.seeds in known else known
     return Looks((*before, study.seeds), planned_end(study, earlier))
+
+
+def larger_looks(tally: Tally, looks: Looks | None) -> list[str]:
+    """A warning where the study was looked at with more seeds than it has now; else none."""
+    now = tally.study.seeds
+    larger = [look.seeds for look in looks_at(tally.study, tally.plan, tally.records.looks) if look.seeds > now]
+    if looks is None or now < least_seeds(1) or not larger:
+        return []
+    most = max(larger)
+    spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %" if max(looks.seeds) > now else ""
+    return [f"a verdict on {most} seeds was made here too{spent}; --seeds {most} rests on more"]
 
 
 def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
@@ -53,6 +65,8 @@ def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
     paths: list[list[Look]] = [[] for _ in all_questions(tally)]
     for k, seeds in enumerate(looks.seeds[:-1] if looks else ()):
         assert looks is not None
+        if seeds > tally.study.seeds:
+            continue  # not in the plan; `larger_looks` names it
         then, at = Looks(looks.seeds[: k + 1], looks.end), _first_seeds(tally, seeds)
         asked = all_questions(at)
         samples = [sample(at, question) for question in asked]
@@ -89,7 +103,7 @@ def stopping_of(
         return None
     wanted = [index for index, item in enumerate(comparisons) if item.primary or rule.comparisons == "all"]
     undecided = [index for index in wanted if comparisons[index].verdict == "undecided"]
-    first, last = looks.seeds[0], looks.seeds[-1]
+    first, last = min(looks.seeds), looks.seeds[-1]
     further = look_sizes(first, rule.max_seeds, last)[1:] if last < rule.max_seeds else ()
     chance: float | None = None
     reason: Literal["decided", "most seeds", "futile", "goes on", "not final"] = "goes on"
@@ -143,8 +157,8 @@ def chance_to_decide(scores: Sample, margin: float, looks: Looks, further: Seque
     mean, squares = np.full(STUDIES, differences.mean()), np.full(STUDIES, spread**2 * (n - 1))
     decided = np.zeros(STUDIES, dtype=bool)
     for seeds in further:
+        new = seeds - looks.seeds[-1]
         looks = looks.after(seeds)
-        new = seeds - looks.seeds[-2]
         block = truth + sd * stream.standard_normal(STUDIES) / math.sqrt(new)
         inside = sd**2 * stream.chisquare(new - 1, STUDIES) if new > 1 else 0.0
         squares = squares + inside + (block - mean) ** 2 * n * new / (n + new)

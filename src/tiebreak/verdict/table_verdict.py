@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tiebreak.text import listed, number_of
 from tiebreak.verdict import ranges, sentences, statistics
+from tiebreak.verdict.flags import flag_lines
 from tiebreak.verdict.model import ArmResult, ComparisonResult, Metric, RankedArm, Side, Verdict, measured
 from tiebreak.verdict.ranking import rank
 from tiebreak.verdict.scores import Pairing, Pairs, Scores, common_arms, compare_each_set, compare_sets
@@ -45,12 +46,10 @@ def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
     each = compare_each_set(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs, pairing=asked.pairing)
     items = [_comparison(asked, (a, b), result, len(each), limits, on=name, primary=len(sets) == 1)
              for name, a, b, result in each]  # fmt: skip
-    flags = [(item, result.flags) for item, (_, _, _, result) in zip(items, each, strict=True)]
     if len(sets) > 1:
         over = compare_sets(sets, goal=asked.goal, margin=asked.margin, pairs=asked.pairs)
         on = f"{len(sets)} data sets"
         more = [_comparison(asked, (a, b), result, len(over), limits, on=on) for a, b, result in over]
-        flags = [*((item, result.flags) for item, (_, _, result) in zip(more, over, strict=True)), *flags]
         items = [*more, *items]
     designs = [_arm(arm, name, scores[arm], limits) for name, scores in sets.items() for arm in scores]
     total = sum(item.seeds for item in designs)
@@ -74,7 +73,7 @@ def table_verdict(sets: Mapping[str, Scores], asked: TableQuestion) -> Verdict:
         warnings=(
             *asked.notes,
             *filter(None, [ranges.outside(asked.metric, every, asked.margin)]),
-            *_warnings(flags),
+            *flag_lines(_flags(items), MOST_NAMED),
             *([LATER] if any(_could_decide(item) for item in items) else []),
         ),
     )
@@ -85,18 +84,11 @@ def _could_decide(item: ComparisonResult) -> bool:
     return item.verdict == "undecided" and item.seeds >= statistics.least_seeds(1)
 
 
-def _warnings(flags: Sequence[tuple[ComparisonResult, tuple[str, ...]]]) -> list[str]:
-    """Each flag with the comparisons that it is about; where they are many, how many."""
-    names: dict[str, list[str]] = {}
-    for item, own in flags:
-        for flag in own:
-            names.setdefault(flag, []).append(item.name)
+def _flags(items: Sequence[ComparisonResult]) -> list[tuple[ComparisonResult, str]]:
     fewer = "; ask fewer questions: --baseline ARM compares all arms with one, --pairs names them"
-    return [
-        f"{listed(some) if len(some) <= MOST_NAMED else number_of(len(some), 'comparison')}: {flag}"
-        f"{fewer if 'seeds are fewer than' in flag and len(flags) > 1 else ''}"
-        for flag, some in names.items()
-    ]
+    every = [(item, flag) for item in items for flag in item.flags]
+    few = "seeds are fewer than"
+    return [(item, f"{flag}{fewer}" if few in flag and len(items) > 1 else flag) for item, flag in every]
 
 
 def _ranking(sets: Mapping[str, Scores], items: Sequence[ComparisonResult], goal: Goal) -> tuple[RankedArm, ...]:

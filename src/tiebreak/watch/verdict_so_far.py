@@ -49,7 +49,7 @@ def verdict_so_far(study: Study, plan: Plan, records: Records, stored: Verdict |
         known = complete or verdict.primary.difference is not None
         paths = _paths(tally_of(study, plan, records, verdict), verdict.comparisons[:MOST_COMPARISONS])
         return SoFar(verdict=verdict, sentence=verdict.answer if known else None, paths=paths, at_look=False)
-    done = [look.seeds for look in looks_at(study, plan, records.looks) if complete or look.seeds < study.seeds]
+    done = sorted(look.seeds for look in looks_at(study, plan, records.looks) if complete or look.seeds < study.seeds)
     seen = study if complete else study.model_copy(update={"seeds": done[-1]}) if done else None
     verdict = stored or make_verdict(seen or study, plan, records)
     shown = verdict.comparisons[:MOST_COMPARISONS]

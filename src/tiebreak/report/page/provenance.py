@@ -9,11 +9,9 @@ from pathlib import Path
 from tiebreak.plan.runs import RAN_CODE, DataSummary, Plan
 from tiebreak.report import formatting
 from tiebreak.study import registry
-from tiebreak.study.schema import MOST_SEEDS, Study
+from tiebreak.study.schema import MOST_SEEDS, SEEDS_LIMIT, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
-
-FURTHER_LOOK = "counted as a further look"  # what --seeds is after a look: its error is paid for
 
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
@@ -60,14 +58,8 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     """What to type in the results folder, where `study.toml` lies, to repeat, to extend and to verify the study."""
     here = Path()
     rows = [("repeat it elsewhere", "tiebreak run study.toml --out again")]
-    unsettled = undecided_primary(verdict)
-    if unsettled is not None and not only_missing(verdict, unsettled):
-        grows = can_grow(verdict)
-        command = run_command(
-            verdict.study, here, None if grows else seeds_to_run(verdict, unsettled), until_decided=grows
-        )
-        what = "add seeds until it is decided" if grows else f"add the seeds still needed, {FURTHER_LOOK}"
-        rows.append((what, command))
+    if (step := next_step(verdict, here)) is not None:
+        rows.append(step)
     elif verdict.finished < verdict.planned:
         rows.append(("train what is missing", run_command(verdict.study, here)))
     if grid := wider_grid(verdict.designs):
@@ -75,38 +67,47 @@ def commands(verdict: Verdict) -> list[tuple[str, str]]:
     return [*rows, ("verify every hash", "tiebreak check .")]
 
 
-def undecided_primary(verdict: Verdict) -> ComparisonResult | None:
-    """The primary comparison that needs most seeds while it is undecided; other comparisons state their own need."""
-    undecided = [item for item in verdict.comparisons if item.primary and item.seeds_needed]
-    return max(undecided, key=lambda item: item.seeds_needed or 0, default=None)
+def next_step(verdict: Verdict, folder: Path | None) -> tuple[str, str] | None:
+    """What would settle the question and its command, where it is undecided and more seeds would do."""
+    item, stopping = undecided(verdict), verdict.stopping
+    if item is None:
+        return None
+    seeds, study = seeds_to_run(verdict, item), verdict.study
+    if verdict.finished < verdict.planned and (stopping is not None or seeds == verdict.seeds):
+        return "train what is missing", run_command(study, folder)
+    if stopping is not None and stopping.next is not None:
+        return "go on to the next look", run_command(study, folder)
+    if seeds > SEEDS_LIMIT:
+        return None
+    if stopping is not None:
+        return "go on with a larger cap, counted as further looks", run_command(study, folder, max_seeds=seeds)
+    cap = seeds if seeds > MOST_SEEDS else None
+    return "add seeds until it is decided", run_command(study, folder, until_decided=True, max_seeds=cap)
+
+
+def undecided(verdict: Verdict) -> ComparisonResult | None:
+    """Of the comparisons that have to be decided, the one that needs most seeds; the others state their own need."""
+    every = verdict.stopping is not None and verdict.stopping.comparisons == "all"
+    found = [item for item in verdict.comparisons if (item.primary or every) and item.seeds_needed]
+    return max(found, key=lambda item: item.seeds_needed or 0, default=None)
 
 
 def run_command(
     study: str,
     folder: Path | None,
-    seeds: int | None = None,
     grid: Mapping[str, tuple[float, ...]] | None = None,
     *,
     until_decided: bool = False,
+    max_seeds: int | None = None,
 ) -> str:
     """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
     parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
     parts += [] if folder is None else ["--out", str(folder)]
-    parts += [] if seeds is None else ["--seeds", str(seeds)]
     parts += ["--until-decided"] if until_decided else []
+    parts += [] if max_seeds is None else ["--max-seeds", str(max_seeds)]
     for name, values in (grid or {}).items():
         parts += ["--grid", f"{name}={','.join(f'{value:g}' for value in values)}"]
     return shlex.join(parts)
-
-
-def can_grow(verdict: Verdict) -> bool:
-    """Whether `--until-decided` can go on with the study: it has not done so yet, and has fewer seeds than its cap."""
-    return verdict.stopping is None and verdict.seeds < MOST_SEEDS
-
-
-def only_missing(verdict: Verdict, item: ComparisonResult) -> bool:
-    """Whether runs of the plan are missing, and no more seeds than planned are asked for."""
-    return verdict.finished < verdict.planned and seeds_to_run(verdict, item) == verdict.seeds
 
 
 def seeds_to_run(verdict: Verdict, item: ComparisonResult) -> int:

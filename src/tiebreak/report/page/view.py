@@ -290,7 +290,7 @@ def _no_curves(curves: Sequence[main_figures.Curve]) -> str:
         return ""
     if most == 1:
         return "One epoch was trained: there is no curve. The scores after it are under"
-    return "Missing: no epoch is recorded yet."
+    return "Missing: no epoch is recorded."
 
 
 def _lower(evidence: Evidence) -> str:

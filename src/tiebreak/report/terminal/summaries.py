@@ -111,17 +111,10 @@ def _print_needed(console: Console, verdict: Verdict, folder: Path | None) -> No
     console.print()
     for item in (each for each in open_items if each.seeds):
         _say(console, f"{item.name}: needs {more_seeds(item, least_seeds(len(verdict.comparisons)))}")
-    first = provenance.undecided_primary(verdict)
-    if first is None:
+    if (step := provenance.next_step(verdict, folder)) is None:
         return
-    if verdict.stopping is not None:
-        return
-    seeds = provenance.seeds_to_run(verdict, first)
-    missing = provenance.only_missing(verdict, first)
-    grows = not missing and provenance.can_grow(verdict)
-    note = ", with as many seeds as it takes" if grows else f", {provenance.FURTHER_LOOK}"
-    _say(console, "to train what is missing:" if missing else f"to settle {first.name}{note}:", "dim")
-    command = provenance.run_command(verdict.study, folder, None if missing or grows else seeds, until_decided=grows)
+    what, command = step
+    _say(console, f"to {what}:", "dim")
     console.print(Text(printable(f"  {command}")), soft_wrap=True)
 
 
@@ -183,8 +176,10 @@ def print_plan(console: Console, study: Study, plan: Plan, looks: Sequence[int] 
     for warning in plan.warnings:
         _say(console, f"warning: {warning}", "yellow")
     if looks:
+        kind = "looks" if len(looks) > 1 else "one look"
+        _say(console, f"until decided: {kind} at {listed([str(each) for each in looks])} seeds")
+    if len(looks) > 1:
         most = len(plan.runs) * looks[-1] // looks[0]
-        _say(console, f"until decided: looks at {listed([str(each) for each in looks])} seeds")
         many = f"at least {number_of(len(plan.runs), 'run')}, at most {most:,}"
         _say(console, f"{many}: at most {looks[-1] / looks[0]:.3g} times what is predicted for the first look")
 
