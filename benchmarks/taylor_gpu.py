@@ -1,6 +1,6 @@
 """Taylor attention's kernels on a GPU: right first, then ours and the peers in one run, then several block choices.
 
-    python benchmarks/taylor_gpu.py [--budget 400] [--out FILE] [--tune] [--smoke]
+    python benchmarks/taylor_gpu.py [--budget 400] [--out FILE] [--tune] [--parts compare,decoding] [--smoke]
 
 bfloat16, causal, D = 16 and values of 64 (softmax: 64 and 64), three terms, 16 heads, inputs as layers make them. Times
 are medians by device events after a warm-up, in ns per token and head, of everyone in two forms: `captured`, a CUDA
@@ -63,8 +63,11 @@ CHOICES: dict[str, list[tuple[Any, ...]]] = {
     "scan": [(1024,), (2048,), (512,)],
 }
 DECODE_BLOCKS = [(32, 8), (64, 8), (16, 8), (32, 4), (16, 4), (64, 4)]  # columns of the state at once, warps
+COMPILER = "plain PyTorch, chunked, compiled"
 COMPILED = (256, 1024)  # of the short lengths: compiling takes long
 PEER_BOUND = 2e-2  # in bfloat16: plain PyTorch rounds features and weights
+SIZES = [(1, 2048), (1, 4096), (8, 4096), (8, 16384), (1, 16384), (8, 2048), (1, 65536)]  # batch, length
+PARTS = ("compare", "decoding", "short", "host", "profile")
 CACHE = 200e6  # bytes of inputs that take turns: four times the cache of an H200
 
 
@@ -251,7 +254,7 @@ def sides() -> dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]]:
     return {
         "ours": (ours, (D, D, V, V)),
         "torch SDPA, d = 64": (softmax, (V, V, V, V)),
-        "plain PyTorch, chunked, compiled": (chunked_taylor.attend, (D, D, V, V)),
+        COMPILER: (chunked_taylor.attend, (D, D, V, V)),
     }
 
 
@@ -329,7 +332,27 @@ def decoding(bench: Bench, heads: int, choices: Sequence[tuple[int, int] | None]
 
 
 def sizes(smoke: bool) -> Iterator[tuple[int, int]]:
-    yield from [(1, 40)] if smoke else [(8, 4096), (8, 16384), (1, 16384), (8, 2048), (1, 65536)]
+    yield from [(1, 40)] if smoke else SIZES
+
+
+def measure(bench: Bench, parts: Sequence[str], *, tuned: bool) -> None:
+    """The parts, in this order; what the compiler makes of plain PyTorch comes last, since compiling takes long."""
+    for name in sides() if "compare" in parts else ():
+        for batch, length in sizes(bench.smoke) if name != COMPILER else ():
+            compare(bench, batch, length, name)
+    for batch in (8, 1) if "compare" in parts else ():
+        quoted(bench, batch)
+    for heads in ((3,) if bench.smoke else (128, 2048, 8192)) if "decoding" in parts else ():
+        if bench.open(f"decoding, {heads} heads"):
+            decoding(bench, heads, DECODE_BLOCKS if tuned and not bench.smoke else (None,))
+    if "short" in parts:
+        short(bench, 1 if bench.smoke else 8, (40,) if bench.smoke else (64, 128, 256, 512, 1024, 2048))
+    if "host" in parts and not bench.smoke:
+        host(bench)
+    for batch, length in ((8, 4096), (8, 16384), (1, 16384)) if "profile" in parts and not bench.smoke else ():
+        profile(bench, batch, length)
+    for batch, length in sizes(bench.smoke) if "compare" in parts else ():
+        compare(bench, batch, length, COMPILER)
 
 
 def main() -> None:
@@ -337,6 +360,7 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=400.0)
     parser.add_argument("--out", type=Path, default=Path("taylor_gpu.json"))
     parser.add_argument("--tune", action="store_true")
+    parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--smoke", action="store_true")
     args = parser.parse_args()
     bench = Bench(args.out, args.smoke, time.monotonic() + args.budget, [])
@@ -350,19 +374,7 @@ def main() -> None:
     compare_first(bench)
     if args.tune:
         tune(bench, *((1, 40) if args.smoke else (8, 4096)))
-    short(bench, 1 if args.smoke else 8, (40,) if args.smoke else (64, 128, 256, 512, 1024, 2048))
-    if not args.smoke:
-        host(bench)
-        for batch, length in ((8, 4096), (8, 16384), (1, 16384)):
-            profile(bench, batch, length)
-    for name in sides():
-        for batch, length in sizes(args.smoke):
-            compare(bench, batch, length, name)
-    for batch in (8, 1):
-        quoted(bench, batch)
-    for heads in (3,) if args.smoke else (128, 2048, 8192):
-        if bench.open(f"decoding, {heads} heads"):
-            decoding(bench, heads, DECODE_BLOCKS if args.tune and not args.smoke else (None,))
+    measure(bench, args.parts.split(","), tuned=args.tune)
 
 
 if __name__ == "__main__":

@@ -66,3 +66,16 @@ def test_every_script_says_how_to_run_it() -> None:
     for script in ROOT.glob("*.py"):
         text = ast.get_docstring(ast.parse(script.read_text("utf-8"))) or ""
         assert "__main__" not in script.read_text("utf-8") or f"python benchmarks/{script.name}" in text, script.name
+
+
+def test_a_session_on_a_gpu_measures_networks_and_sides_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    table, designs = import_module("peers.session_rows"), import_module("peers.own_designs")
+    rows = [*table.each_of(table.NETS), *table.each_of(table.MORE)]
+    assert len(set(rows)) == len(rows)
+    assert {net for net, *_ in rows} == set(designs.OWN_NETS)
+    assert {how for _, _, how, _ in rows} == {"tf32", "bf16"}
+    written = (ROOT / "own_nets.py").read_text("utf-8") + (ROOT / "peers" / "own_solo.py").read_text("utf-8")
+    assert all(
+        side.removeprefix("plain ").removeprefix("JAX ") in written for *_, side in rows if side != "JAX library"
+    )

@@ -1,0 +1,286 @@
+"""All that is to be measured on a GPU, in parts with limits: for a machine lent for minutes, without a package index.
+
+    python benchmarks/gpu_session.py --pack --data-dir DIR          here: packages and data into .wheels, to be carried
+    python benchmarks/gpu_session.py [STAGE ...] --out FOLDER       there
+    python benchmarks/gpu_session.py --smoke --out FOLDER           tiny sizes on a CPU: that every part runs
+
+A stage is a part, or parts joined by + that run side by side; stages follow one another. Without one, what is needed
+most comes first: tests+nets start taylor budget spoken.
+
+| part      | seconds | what                                                                                          |
+|-----------|---------|-----------------------------------------------------------------------------------------------|
+| tests     | 240     | `make gpu-test`, a process for each file                                                      |
+| nets      | 540     | own_nets.py: ours, one run in turns, plain torch and JAX; all are prepared at the same time,  |
+|           |         | and timed one after the other once the other parts of the stage have ended                    |
+| nets-more | 480     | the other types, numbers of runs and peers                                                    |
+| start     | 120     | start.py: from the command to the first trained step, caches empty and full                   |
+| taylor    | 330     | taylor_gpu.py: softmax beside ours, also one sequence of 2,048 and 4,096; plain torch compiled|
+| budget    | 590     | `tiebreak run benchmarks/ptb_budget.toml`, bf16                                               |
+| spoken    | 590     | `tiebreak run benchmarks/spoken_decoders.toml`, nine seeds, bf16                              |
+
+Where calls end after ten minutes: `tests+nets`, then `start taylor`, then `budget`, then `spoken`. What a part found is
+in FOLDER as soon as it ends, with session.json (seconds, exit codes, the end of what was printed). The two studies go
+on where they stopped if they are called again before the machine is given back; no times are taken from them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event, Lock
+from typing import Any
+
+from peers.session_rows import MORE, NETS, OURS, Row, each_of
+
+ROOT = Path(__file__).parent.parent
+CARRIED = ROOT / ".wheels"  # ignored by git
+STUDIES = ROOT / "runs" / "gpu-session"
+PACKAGES = (
+    "rapidfuzz",
+    "pooch",
+    "platformdirs",
+    "soundfile",
+    "cffi",
+    "num2words",
+    "mlxtend",
+    "espeakng-loader",
+    "tomli-w",
+)
+DATA = ("ptb", "ljspeech")
+ALL = ("tests+nets", "start", "taylor", "budget", "spoken")
+LEAST = 60  # seconds that must be left for a part to begin
+PREPARED = 0.65  # of the limit, after which networks are timed though others are still compiling
+
+
+@dataclass
+class Session:
+    """Where results go, and when everything ends."""
+
+    out: Path
+    smoke: bool
+    end: float
+    environment: dict[str, str]
+    data: Path
+    found: dict[str, Any] = field(default_factory=dict)
+    lock: Lock = field(default_factory=Lock)
+
+    def note(self, part: str, **values: Any) -> None:
+        """Keep what is known of a part."""
+        with self.lock:
+            self.found.setdefault(part, {}).update(values)
+            (self.out / "session.json").write_text(json.dumps(self.found, indent=1) + "\n", "utf-8")
+        print(part, json.dumps(values)[:600], flush=True)
+
+
+@dataclass
+class Call:
+    """A command that is at work, and what it prints."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    began: float
+
+    def ended(self, limit: float, quiet: float = 10.0) -> dict[str, Any]:
+        """Wait until it ends, or end it then and all that it started: first as Ctrl-C does."""
+        for how, last in ((signal.SIGINT, limit), (signal.SIGKILL, max(limit, time.monotonic()) + quiet)):
+            try:
+                self.process.wait(max(0.0, last - time.monotonic()))
+                break
+            except subprocess.TimeoutExpired:
+                os.killpg(self.process.pid, how)
+        code = self.process.wait()
+        text = self.log.read_text("utf-8", "replace")
+        return {"seconds": round(time.monotonic() - self.began, 1), "code": code, "end": text[-1500:]}
+
+
+def begin(session: Session, name: str, *command: object, **more: str) -> Call:
+    """Start a Python program from the repository's root."""
+    log = Path(tempfile.mkdtemp()) / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, *map(str, command)], cwd=ROOT, env={**session.environment, **more}, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+    return Call(name, process, log, time.monotonic())
+
+
+def tests(session: Session, end: float, quiet: Event) -> None:
+    """Every file with tests for a GPU in a process of its own, six at a time."""
+    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in path.read_text("utf-8"))
+    options = ["-q", "-m", "gpu", "-p", "no:cacheprovider", *(["--collect-only"] if session.smoke else [])]
+
+    def one(path: Path) -> tuple[str, dict[str, Any]]:
+        call = begin(session, path.stem, "-m", "pytest", *options, path.relative_to(ROOT))
+        done = call.ended(end, 1.0)
+        session.note("tests", **{path.stem: {**done, "end": done["end"][-1500 if done["code"] else -120 :]}})
+        return path.stem, done
+
+    with ThreadPoolExecutor(2 if session.smoke else 6) as pool:
+        found = dict(pool.map(one, files[: 3 if session.smoke else None]))
+    session.note("tests", failed=[name for name, done in found.items() if done["code"]])
+
+
+def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None:
+    """All rows are prepared at the same time; when the rest of the stage has ended, one after the other is timed."""
+    began, gate = time.monotonic(), Path(tempfile.mkdtemp())
+    rows: list[Row] = [("vit", "2", "float32", OURS), ("separable", "2", "float32", "plain eager")]
+    if not session.smoke:
+        rows = each_of(NETS if part == "nets" else MORE)
+    calls = []
+    for number, (net, n, precision, side) in enumerate(rows):
+        given = ["--nets", net, "--runs", n, "--precision", precision, "--peers", side, "--steps", 60, "--budget", 8]
+        more = ["--smoke"] if session.smoke else []
+        out = ["--gate", gate, "--out", gate / f"{number}.json"]
+        calls.append(begin(session, " ".join(rows[number]), ROOT / "benchmarks" / "own_nets.py", *given, *out, *more))
+    latest = began + PREPARED * (end - began)
+    while time.monotonic() < latest and len(list(gate.glob("ready-*"))) < sum(c.process.poll() is None for c in calls):
+        time.sleep(0.5)
+    ready = len(list(gate.glob("ready-*")))
+    session.note(part, rows=len(rows), ready=ready, prepared_s=round(time.monotonic() - began, 1))
+    quiet.wait(max(0.0, latest - time.monotonic()))
+    (gate / "go").touch()
+    wrong = {}
+    for call in calls:
+        done = call.ended(end, 1.0)
+        if done["code"]:
+            wrong[call.name] = done
+        kept = [row for path in sorted(gate.glob("*.json")) for row in json.loads(path.read_text("utf-8") or "[]")]
+        (session.out / f"{part}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    session.note(part, seconds=round(time.monotonic() - began, 1), without=wrong)
+
+
+def script(name: str, file: str, *options: object, smoke: Sequence[object] = ("--smoke",), **more: str) -> Any:
+    """A part that is one benchmark, which writes its rows itself."""
+
+    def work(session: Session, end: float, quiet: Event) -> None:
+        own = (
+            smoke
+            if session.smoke
+            else [*options, *(["--budget", end - time.monotonic() - 15] if name == "taylor" else [])]
+        )
+        out = ["--out", session.out / f"{name}.json"]
+        call = begin(session, name, ROOT / "benchmarks" / file, *out, *own, **(more if session.smoke else {}))
+        session.note(name, **call.ended(end))
+
+    return work
+
+
+def study(name: str, file: str, *options: str) -> Any:
+    """A part that trains a study; its verdict and records come back."""
+
+    def work(session: Session, end: float, quiet: Event) -> None:
+        folder = STUDIES / (f"smoke-{name}" if session.smoke else name)
+        given = [ROOT / "benchmarks" / file, *options, "--precision", "bf16", "--strategy", "fused"]
+        given += ["--data-dir", session.data, "--device", "cuda"]
+        if session.smoke:
+            given = ["language-model", "--quick", "--seeds", "2", "--epochs", "1", "--device", "cpu"]
+        done = begin(session, name, "-m", "tiebreak", "run", *given, "--out", folder).ended(end - 15, 10.0)
+        session.note(name, **done)
+        with tarfile.open(session.out / f"{name}.tar.xz", "w:xz") as archive:
+            for kept in ("study.toml", "plan.json", "verdict.json", "report.md", "records.sqlite"):
+                if (folder / kept).is_file():
+                    archive.add(folder / kept, f"{name}/{kept}")
+
+    return work
+
+
+Part = Callable[[Session, float, Event], None]
+PARTS: dict[str, tuple[int, Part]] = {
+    "tests": (240, tests),
+    "nets": (540, nets),
+    "nets-more": (480, lambda session, end, quiet: nets(session, end, quiet, "nets-more")),
+    "start": (120, script("start", "start.py")),
+    "taylor": (330, script("taylor", "taylor_gpu.py", "--parts", "compare,decoding,profile", TRITON_INTERPRET="1")),
+    "budget": (590, study("budget", "ptb_budget.toml", "--seeds", "8")),
+    "spoken": (590, study("spoken", "spoken_decoders.toml", "--seeds", "9", "--workers", "2")),
+}
+
+
+def stage(session: Session, names: Sequence[str]) -> None:
+    """Parts side by side, each until its limit. `nets` is told when the others have ended."""
+    quiet, left = Event(), {name for name in names if not name.startswith("nets")}
+    if not left:
+        quiet.set()
+
+    def one(name: str) -> None:
+        seconds, work = PARTS[name]
+        try:
+            if time.monotonic() > session.end - LEAST:
+                session.note(name, skipped="no time is left")
+            else:
+                work(session, min(session.end, time.monotonic() + seconds), quiet)
+        except Exception as error:  # the other parts go on
+            session.note(name, error=f"{type(error).__name__}: {error}"[:500])
+        left.discard(name)
+        if not left:
+            quiet.set()
+
+    with ThreadPoolExecutor(len(names)) as pool:
+        list(pool.map(one, names))
+
+
+def pack(data: Path) -> None:
+    """What the machine lacks, as an archive that can be carried."""
+    CARRIED.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", folder]
+        pip += ["--python-version", "3.12", "--only-binary=:all:"]
+        subprocess.run([*pip, "pydantic"], check=True)  # with its own, whose versions must fit
+        subprocess.run([*pip, "--no-deps", *PACKAGES], check=True)
+        with tarfile.open(CARRIED / "packages.tar.xz", "w:xz") as archive:
+            archive.add(folder, "packages")
+    for name in DATA:
+        shutil.copytree(data / name, CARRIED / "data" / name, dirs_exist_ok=True)
+    size = sum(path.stat().st_size for path in CARRIED.rglob("*") if path.is_file())
+    print(f"{CARRIED}: {size / 2**20:.1f} MiB; carry it, and the machine takes 64 MiB with the working tree")
+
+
+def environment(smoke: bool, folder: Path) -> dict[str, str]:
+    """What programs see: this source, the packages that were carried."""
+    paths = [str(ROOT / "src"), str(ROOT / "tests")]
+    if not smoke and (CARRIED / "packages.tar.xz").is_file():
+        with tarfile.open(CARRIED / "packages.tar.xz") as archive:
+            archive.extractall(folder, filter="data")
+        paths.append(str(folder / "packages"))
+    kept = {"PYTHONPATH": os.pathsep.join(paths), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+    return {**os.environ, **kept, "TORCHINDUCTOR_COMPILE_THREADS": "4"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stages", nargs="*", default=ALL, metavar="STAGE")
+    parser.add_argument("--out", type=Path, default=Path("gpu-session"))
+    parser.add_argument("--data-dir", type=Path, default=CARRIED / "data")
+    parser.add_argument("--seconds", type=float, default=1700.0, help="for all stages")
+    parser.add_argument("--pack", action="store_true")
+    parser.add_argument("--smoke", action="store_true")
+    given = parser.parse_args()
+    stages = [each.split("+") for each in given.stages]
+    if unknown := [name for names in stages for name in names if name not in PARTS]:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    if given.pack:
+        pack(given.data_dir)
+        return
+    given.out.mkdir(parents=True, exist_ok=True)
+    out, end = given.out.resolve(), time.monotonic() + given.seconds
+    with tempfile.TemporaryDirectory() as folder:
+        session = Session(out, given.smoke, end, environment(given.smoke, Path(folder)), given.data_dir.resolve())
+        for names in stages:
+            stage(session, names)
+
+
+if __name__ == "__main__":
+    main()
