@@ -9,7 +9,7 @@ most comes first: tests+nets start taylor budget spoken.
 
 | part      | seconds | what                                                                                          |
 |-----------|---------|-----------------------------------------------------------------------------------------------|
-| tests     | 240     | `make gpu-test`, a process for each file                                                      |
+| tests     | 300     | `make gpu-test`, a process for each file                                                      |
 | nets      | 540     | own_nets.py: ours, one run in turns, plain torch and JAX; all are prepared at the same time,  |
 |           |         | and timed one after the other once the other parts of the stage have ended                    |
 | nets-more | 480     | the other types, numbers of runs and peers                                                    |
@@ -37,6 +37,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
@@ -59,6 +60,7 @@ PACKAGES = (
     "tomli-w",
 )
 DATA = ("ptb", "ljspeech")
+KEPT = ("study.toml", "plan.json", "verdict.json", "report.md", "records.sqlite", "records.sqlite-wal")
 ALL = ("tests+nets", "start", "taylor", "budget", "spoken")
 LEAST = 60  # seconds that must be left for a part to begin
 PREPARED = 0.65  # of the limit, after which networks are timed though others are still compiling
@@ -106,12 +108,16 @@ class Call:
         return {"seconds": round(time.monotonic() - self.began, 1), "code": code, "end": text[-1500:]}
 
 
-def begin(session: Session, name: str, *command: object, **more: str) -> Call:
-    """Start a Python program from the repository's root."""
+Part = Callable[[Session, float, Event], None]  # with its end, and a sign that the rest of the stage has ended
+
+
+def begin(session: Session, name: str, *command: object, patient: bool = False) -> Call:
+    """Start a Python program from the repository's root; a patient one gets the cores that others leave."""
     log = Path(tempfile.mkdtemp()) / "log"
+    before = ["nice", "-n", "10"] if patient else []
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, *map(str, command)], cwd=ROOT, env={**session.environment, **more}, stdout=output,
+            [*before, sys.executable, *map(str, command)], cwd=ROOT, env=session.environment, stdout=output,
             stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
     return Call(name, process, log, time.monotonic())
@@ -142,9 +148,9 @@ def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None
     calls = []
     for number, (net, n, precision, side) in enumerate(rows):
         given = ["--nets", net, "--runs", n, "--precision", precision, "--peers", side, "--steps", 60, "--budget", 8]
-        more = ["--smoke"] if session.smoke else []
-        out = ["--gate", gate, "--out", gate / f"{number}.json"]
-        calls.append(begin(session, " ".join(rows[number]), ROOT / "benchmarks" / "own_nets.py", *given, *out, *more))
+        given += ["--gate", gate, "--out", gate / f"{number}.json", *(["--smoke"] if session.smoke else [])]
+        file = ROOT / "benchmarks" / "own_nets.py"
+        calls.append(begin(session, " ".join(rows[number]), file, *given, patient=True))
     latest = began + PREPARED * (end - began)
     while time.monotonic() < latest and len(list(gate.glob("ready-*"))) < sum(c.process.poll() is None for c in calls):
         time.sleep(0.5)
@@ -152,33 +158,37 @@ def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None
     session.note(part, rows=len(rows), ready=ready, prepared_s=round(time.monotonic() - began, 1))
     quiet.wait(max(0.0, latest - time.monotonic()))
     (gate / "go").touch()
-    wrong = {}
-    for call in calls:
-        done = call.ended(end, 1.0)
-        if done["code"]:
-            wrong[call.name] = done
-        kept = [row for path in sorted(gate.glob("*.json")) for row in json.loads(path.read_text("utf-8") or "[]")]
-        (session.out / f"{part}.json").write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
-    session.note(part, seconds=round(time.monotonic() - began, 1), without=wrong)
+    while time.monotonic() < end and any(call.process.poll() is None for call in calls):
+        time.sleep(2.0)
+        keep_rows(session.out / f"{part}.json", gate)
+    ended = {call.name: call.ended(end, 1.0) for call in calls}
+    keep_rows(session.out / f"{part}.json", gate)
+    without = {name: done for name, done in ended.items() if done["code"]}
+    session.note(part, seconds=round(time.monotonic() - began, 1), without=without)
 
 
-def script(name: str, file: str, *options: object, smoke: Sequence[object] = ("--smoke",), **more: str) -> Any:
-    """A part that is one benchmark, which writes its rows itself."""
+def keep_rows(out: Path, gate: Path) -> None:
+    """Gather what the processes have written so far."""
+    kept: list[Any] = []
+    for path in sorted(gate.glob("*.json")):
+        with suppress(ValueError):  # it is being written
+            kept += json.loads(path.read_text("utf-8"))
+    out.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+
+
+def script(name: str, file: str, *options: object, within: bool = False) -> Part:
+    """A part that is one benchmark, which writes its rows itself; some take a budget of seconds."""
 
     def work(session: Session, end: float, quiet: Event) -> None:
-        own = (
-            smoke
-            if session.smoke
-            else [*options, *(["--budget", end - time.monotonic() - 15] if name == "taylor" else [])]
-        )
+        given = [*options, *(["--budget", end - time.monotonic() - 15] if within else [])]
         out = ["--out", session.out / f"{name}.json"]
-        call = begin(session, name, ROOT / "benchmarks" / file, *out, *own, **(more if session.smoke else {}))
+        call = begin(session, name, ROOT / "benchmarks" / file, *out, *(["--smoke"] if session.smoke else given))
         session.note(name, **call.ended(end))
 
     return work
 
 
-def study(name: str, file: str, *options: str) -> Any:
+def study(name: str, file: str, *options: str) -> Part:
     """A part that trains a study; its verdict and records come back."""
 
     def work(session: Session, end: float, quiet: Event) -> None:
@@ -190,20 +200,19 @@ def study(name: str, file: str, *options: str) -> Any:
         done = begin(session, name, "-m", "tiebreak", "run", *given, "--out", folder).ended(end - 15, 10.0)
         session.note(name, **done)
         with tarfile.open(session.out / f"{name}.tar.xz", "w:xz") as archive:
-            for kept in ("study.toml", "plan.json", "verdict.json", "report.md", "records.sqlite"):
+            for kept in KEPT:
                 if (folder / kept).is_file():
                     archive.add(folder / kept, f"{name}/{kept}")
 
     return work
 
 
-Part = Callable[[Session, float, Event], None]
 PARTS: dict[str, tuple[int, Part]] = {
-    "tests": (240, tests),
+    "tests": (300, tests),
     "nets": (540, nets),
     "nets-more": (480, lambda session, end, quiet: nets(session, end, quiet, "nets-more")),
     "start": (120, script("start", "start.py")),
-    "taylor": (330, script("taylor", "taylor_gpu.py", "--parts", "compare,decoding,profile", TRITON_INTERPRET="1")),
+    "taylor": (330, script("taylor", "taylor_gpu.py", "--parts", "compare,decoding,profile", within=True)),
     "budget": (590, study("budget", "ptb_budget.toml", "--seeds", "8")),
     "spoken": (590, study("spoken", "spoken_decoders.toml", "--seeds", "9", "--workers", "2")),
 }
@@ -256,6 +265,8 @@ def environment(smoke: bool, folder: Path) -> dict[str, str]:
             archive.extractall(folder, filter="data")
         paths.append(str(folder / "packages"))
     kept = {"PYTHONPATH": os.pathsep.join(paths), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+    if smoke:
+        kept["TRITON_INTERPRET"] = "1"
     return {**os.environ, **kept, "TORCHINDUCTOR_COMPILE_THREADS": "4"}
 
 
