@@ -35,7 +35,6 @@ REASONS = {  # a part of torch's message: what we tell the user
     "aten::gru": f"it uses nn.GRU {OWN_KIND}",
     "it must override the setup_context": OWN_FUNCTION,
     "does not have vmap support": OWN_FUNCTION,
-    "aten::div.out": "it uses aten::div.out, as spectral norm does, which torch has no form of for many runs",
     "being vmapped over but `self` not being": "it changes in place a tensor that all runs share, by numbers that"
     " differ from run to run; make that tensor from one of the run (`x.new_zeros`, `torch.zeros_like`)",
     "call Tensor.requires_grad_()": "it asks for a gradient by `requires_grad_` in its forward pass, not by"
