@@ -51,14 +51,10 @@ class Signs(nn.Module):
     def forward(self, logits):
         return logits + Sign.apply(logits)
 
-def spectral(shape):
-    return Keeps(shape, nn.utils.spectral_norm(nn.Linear(shape.classes, shape.classes)))
-
 DESIGNS = {
     "keeps": Keeps,
     "decides": lambda shape: Keeps(shape, Gate()),
     "signs": lambda shape: Keeps(shape, Signs()),
-    "spectral": spectral,
 }
 """
 
@@ -173,7 +169,6 @@ def test_more_runs_than_are_trained_at_once_are_not_needed(
     [
         ("decides", ["it decides by values of a tensor", "(layer 'layer', Gate)"]),
         ("signs", ["setup_context", "(layer 'layer', Signs)"]),
-        ("spectral", ["aten::div.out", "(layer 'layer', Linear)"]),
     ],
 )
 def test_a_design_that_cannot_be_fused_loops_and_the_reason_is_the_plans(

@@ -38,7 +38,7 @@ def runs_of(animal: Animal, count: int) -> list[Run]:
     return [make_run(animal.design(), seed=seed, lr=RATE, batch=BATCH) for seed in range(count)]
 
 
-def begin(animal: Animal, runs: list[Run], dtype: torch.dtype = torch.float64, device: str = "cpu") -> Begun:
+def begin(animal: Animal, runs: list[Run], dtype: torch.dtype | None = torch.float64, device: str = "cpu") -> Begun:
     """Their networks and states."""
     design = animal.design()
     networks = [design.network(SHAPE, {}, stream(run.seed, "init")).to(device, dtype) for run in runs]

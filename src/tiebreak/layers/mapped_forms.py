@@ -27,6 +27,7 @@ from tiebreak.layers.mapped_functions import FORMS
 from tiebreak.layers.mapped_norm import normalise
 from tiebreak.layers.mapped_rules import add_mapped_rules
 from tiebreak.layers.packed_rows import PackingAsPadding
+from tiebreak.layers.uncompiled import as_written
 
 _attend = F.scaled_dot_product_attention
 NORMS = (F.layer_norm, torch.layer_norm)
@@ -86,7 +87,7 @@ def mapped_forms() -> Iterator[None]:
     add_mapped_rules()
     F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
     try:
-        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
+        with as_written(), sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
             yield
     finally:
         F.scaled_dot_product_attention = _attend
