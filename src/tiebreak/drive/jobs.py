@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.runs import Run
+from tiebreak.plan.runs import Plan, Run, cohort_names
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.text import number_of, rounded
 
@@ -27,6 +27,13 @@ def refuse_loop(name: str, reason: str, option: StrategyOption) -> None:
     """Refuse a cohort that cannot be fused, for that reason, where nothing else is allowed."""
     if option == "fused" and reason:
         raise TiebreakError(f"{name} cannot be fused: {reason}; use --strategy auto or loop")
+
+
+def refuse_planned_loops(plan: Plan, groups: Mapping[str, Sequence[Run]], option: StrategyOption) -> None:
+    """The same for what the plan found, before anything is timed."""
+    reasons = {identity: arm.cannot_fuse for arm in plan.arms for identity in arm.runs.values()}
+    for key, name in cohort_names(groups).items():
+        refuse_loop(name, reasons.get(groups[key][0].identity, ""), option)
 
 
 def strategy_for(name: str, choice: Choice | None, option: StrategyOption) -> Strategy:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import describe_choice, needs_measuring, refuse_loop, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, refuse_loop, refuse_planned_loops, strategy_for
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import LOCAL, Machine, ray_pool
 from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured
@@ -134,9 +134,7 @@ class Driver:
         """
         option, device, names = self._machine.strategy, self._machine.device, cohort_names(groups)
         new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option, device)]
-        planned = {one: arm.cannot_fuse for arm in self._plan.arms for one in arm.runs.values()}
-        for key, runs in groups.items():  # before anything is timed
-            refuse_loop(names[key], planned.get(runs[0].identity, ""), option)
+        refuse_planned_loops(self._plan, groups, option)
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
