@@ -182,6 +182,7 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
             ("net: 30 runs fused", "2.1 times", "0.42 ms", "0.88"),
         ),
         (LOOP, "loop", ("net: 30 runs", "fused is not faster", "0.5 ms", "0.25")),
+        (dataclasses.replace(LOOP, fused_ms=0.1), "loop", ("net: 30 runs", "preparing", "0.1 ms", "0.25")),
         (CANNOT, "loop", ("net: 30 runs", "it draws random numbers")),
         (
             dataclasses.replace(FUSED, fused_ms=0.1, loop_ms=2.0, captured_ms=0.5, compiled=True, compile_saves=30.0),
@@ -208,7 +209,16 @@ def test_shares_are_all_runs_in_order_and_of_nearly_equal_size(
             ("one after the other as CUDA graphs", "it draws random numbers", "0.5 ms"),
         ),
     ],
-    ids=["fused", "loop", "cannot be fused", "against a CUDA graph", "compiled", "not compiled", "captured"],
+    ids=[
+        "fused",
+        "loop",
+        "prepared too long",
+        "cannot be fused",
+        "against a CUDA graph",
+        "compiled",
+        "not compiled",
+        "captured",
+    ],
 )
 def test_a_choice_is_described_in_one_line(choice: Any, strategy: Any, parts: tuple[str, ...]) -> None:
     text = describe_choice("net", 30, choice, strategy)

@@ -30,6 +30,11 @@ def test_the_fastest_is_chosen_and_the_simpler_one_where_it_is_as_fast(
     assert choose(10.0, captured, fused, steps) == wanted
 
 
+@pytest.mark.parametrize(("preparing", "wanted"), [(0.4, "fused"), (0.6, "loop")])
+def test_fused_steps_must_save_what_preparing_them_takes(preparing: float, wanted: str) -> None:
+    assert choose(10.0, None, 5.0, 100, preparing=preparing) == wanted
+
+
 def test_a_step_of_one_run_is_timed_without_a_run_axis_or_the_reason_is_told(tmp_path: Path) -> None:
     data = write_data(tmp_path / "data")
     run = one_run(data, batch=8)
@@ -49,4 +54,6 @@ def test_a_step_of_one_run_is_timed_without_a_run_axis_or_the_reason_is_told(tmp
     def fails(engine: Fused, split: Split) -> float:
         raise RuntimeError("no such kernel")
 
-    assert time_captured(job, run, split, fails) == "RuntimeError: no such kernel"
+    reason = time_captured(job, run, split, fails)
+    assert isinstance(reason, str)
+    assert reason.startswith("RuntimeError: no such kernel, at test_lone_run.py:")

@@ -92,7 +92,7 @@ def test_where_runs_are_not_measured_nothing_is_fused(tmp_path: Path, data: Path
 
 def fused_timing(tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> Timing:
     """Of runs for which fusing is chosen."""
-    monkeypatch.setattr(module, "choose", lambda *_: "fused")
+    monkeypatch.setattr(module, "choose", lambda *_, **__: "fused")
     return time_cohort(cohort_job(runs_of(data, seeds=2), tmp_path, data))
 
 
@@ -113,6 +113,16 @@ def test_tracing_an_evaluation_is_no_time_of_its_examples(
     assert traced[1] > 0  # the evaluation was traced
     assert timing.prepare_seconds == 1.0 + 996.0
     assert timing.evaluate_seconds * 2 <= 4.0
+
+
+def test_where_tracing_takes_longer_than_fusing_saves_a_loop_is_predicted(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fused, "setup_seconds", lambda engine: 1e6)
+    timing = time_cohort(cohort_job(runs_of(data, seeds=2), tmp_path, data))
+    assert (timing.choice.strategy, timing.choice.reason) == ("loop", "")
+    assert timing.choice.fused_ms is not None
+    assert timing.prepare_seconds < 1e5
 
 
 def test_an_evaluation_that_cannot_be_fused_is_predicted_as_a_loop(

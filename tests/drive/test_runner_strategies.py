@@ -254,6 +254,21 @@ def test_what_cannot_be_fused_cannot_be_forced(do: Any, tmp_path: Path) -> None:
         assert store.records().runs == {}
 
 
+def test_what_the_plan_cannot_fuse_is_refused_before_anything_is_timed(
+    do: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = runner.Driver.__init__
+
+    def told(driver: Any, plan: Any, *rest: Any) -> None:
+        arms = [arm.model_copy(update={"cannot_fuse": "it looks at values"}) for arm in plan.arms]
+        make(driver, plan.model_copy(update={"arms": (plan.arms[0], *arms[1:])}), *rest)
+
+    monkeypatch.setattr(runner.Driver, "__init__", told)
+    monkeypatch.setattr(Workers, "run", None)  # nothing is worked on
+    with pytest.raises(TiebreakError, match=r"cannot be fused: it looks at values.*--strategy auto"):
+        do(fused, seeds=2, strategy="fused")
+
+
 def test_runs_are_shared_out_to_all_processes(do: Any) -> None:
     workers, heard = do(fused, seeds=6, workers=2)
     assert [len(runs) for _, runs in workers.trained()] == [3, 3, 3, 3]

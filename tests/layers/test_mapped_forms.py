@@ -14,15 +14,17 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from support import zoo_attention, zoo_layers, zoo_recurrent
+from support import zoo_attention, zoo_functions, zoo_layers, zoo_memory, zoo_recurrent
 from support.zoo import SHAPE, ZOO
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
 
-NETWORKS = (zoo_attention, zoo_layers, zoo_recurrent)  # importing them fills the zoo
+NETWORKS = (zoo_attention, zoo_functions, zoo_layers, zoo_memory, zoo_recurrent)  # importing them fills the zoo
 FOLDED = (
     *("MultiHeadWithoutDropout", "MultiHead", "MultiHeadMasks", "EncoderDecoder", "VisionTransformer", "EncoderLayer"),
     *("DotProductAttention", "GroupedQueries", "Norms", "GruBothWays", "PackedLastState", "LstmCell"),
+    *("OneHot", "SetsByMask", "InPlaceWithoutRules", "Bags", "TwoInputs", "Quantiles", "SlopeByJvp", "SpectralNorm"),
+    *("WeightNorm", "OldWeightNorm"),
 )
 
 

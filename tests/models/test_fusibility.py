@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, spectral_norm
 from torch.utils.checkpoint import checkpoint
 
 from tiebreak.models.design import Images
@@ -116,6 +116,20 @@ class Signs(nn.Module):
         return found
 
 
+class Halves(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.div(x.detach(), 2, out=torch.empty_like(x)) + x
+
+
+class Calls(nn.Module):
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.function(x)
+
+
 class Raises(Own):
     def then(self, logits: Tensor) -> Tensor:
         raise ValueError("only\non Sundays. " + "And much more. " * 50)
@@ -171,13 +185,19 @@ def test_what_cannot_be_fused_is_told_in_one_line(build: Callable[[], nn.Module]
     [
         (lambda: Signs(Sign), ["setup_context", "generate_vmap_rule = True", "(layer '2', Signs)"]),
         (lambda: Signs(HalfReady), ["setup_context", "generate_vmap_rule = True", "(layer '2', Signs)"]),
-        (lambda: spectral_norm(nn.Linear(3, 3)), ["it uses aten::div.out", "(layer '2', Linear)"]),
-        (
-            lambda: parametrizations.spectral_norm(nn.Linear(3, 3)),
-            ["it uses aten::div.out", "(layer '2.parametrizations.weight.0', _SpectralNorm)"],
-        ),
+        (Halves, ["it uses aten::div.out", "(layer '2', Halves)"]),
+        (lambda: Calls(lambda x: x[x > 0].sum() * x), ["as many numbers as values decide", "torch.where"]),
+        (lambda: Calls(lambda x: x * len(torch.unique(x))), ["as many numbers as values decide"]),
+        (lambda: Calls(lambda x: x if torch.allclose(x, x) else -x), ["it decides by values"]),
+        (lambda: Calls(lambda x: torch.zeros(x.shape).add_(x)), ["it changes in place", "new_zeros"]),
+        (lambda: Calls(lambda x: x * x.detach().numpy().shape[0]), ["leaves torch", "numpy"]),
+        (lambda: Calls(lambda x: torch.cond(x.sum() > 0, lambda y: y, lambda y: -y, (x,))), ["torch.cond"]),
+        (lambda: Calls(lambda x: (torch.eye(3).to_sparse() @ x.T).T), ["sparse tensor"]),
     ],
-    ids=["function", "function without a rule", "spectral norm, by a hook", "spectral norm, as a parametrization"],
+    ids=[
+        *("function", "function without a rule", "out", "mask", "unique", "allclose", "shared", "numpy", "cond"),
+        "sparse",
+    ],
 )
 def test_what_torch_cannot_map_is_told_in_plain_words_with_its_layer(
     layer: Callable[[], nn.Module], parts: list[str]
@@ -185,6 +205,7 @@ def test_what_torch_cannot_map_is_told_in_plain_words_with_its_layer(
     found = fusion_obstacle(lambda: then(layer()), SHAPE)
     assert "Error" not in found
     assert all(part in found for part in parts)
+    assert re.search(r"\(layer '2', \w+\), at test_fusibility\.py:\d+$", found)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class DoubleBuffers(Net):
         return F.relu(x[:, self.order]) * self.scale.to(x.dtype)
 
 
-@trains(fusible=False)
+@trains()
 class SpectralNorm(Net):
     def more(self) -> None:
         self.inner = spectral_norm(nn.Linear(36, WIDTH))

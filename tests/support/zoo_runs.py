@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from support import zoo_attention, zoo_layers, zoo_memory, zoo_random, zoo_recurrent, zoo_structure
+from support import zoo_attention, zoo_functions, zoo_layers, zoo_memory, zoo_random, zoo_recurrent, zoo_structure
 from support.twins import Begun, make_run
 from support.zoo import SHAPE, ZOO, Animal
 from tiebreak.plan.runs import Run
@@ -15,6 +15,7 @@ from tiebreak.train.step import initial_state
 EXAMPLES, BATCH, RATE = 32, 8, 0.05  # four steps an epoch
 NETWORKS = (
     zoo_attention,
+    zoo_functions,
     zoo_layers,
     zoo_memory,
     zoo_random,
@@ -37,7 +38,7 @@ def runs_of(animal: Animal, count: int) -> list[Run]:
     return [make_run(animal.design(), seed=seed, lr=RATE, batch=BATCH) for seed in range(count)]
 
 
-def begin(animal: Animal, runs: list[Run], dtype: torch.dtype = torch.float64, device: str = "cpu") -> Begun:
+def begin(animal: Animal, runs: list[Run], dtype: torch.dtype | None = torch.float64, device: str = "cpu") -> Begun:
     """Their networks and states."""
     design = animal.design()
     networks = [design.network(SHAPE, {}, stream(run.seed, "init")).to(device, dtype) for run in runs]

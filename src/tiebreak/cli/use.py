@@ -86,7 +86,8 @@ def use(
     except TiebreakError as error:
         raise TiebreakError(f"{error}; `tiebreak run` makes it again") from None
     load_evaluated(state)
-    network.float()  # inputs are float32
+    if run.precision == "float64":
+        network.float()  # inputs are float32
     task = catalog.TASKS[run.task]
     known = result.plan.data
     trained_on = TrainedOn(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
 from tiebreak.errors import TiebreakError
-from tiebreak.plan.runs import Run
+from tiebreak.plan.runs import Plan, Run, cohort_names
 from tiebreak.results.record import Choice, Strategy
 from tiebreak.text import number_of, rounded
 
 ROUNDS = 3  # of jobs for each place of a cluster, at least: the last round does not wait for one large cohort
+GAIN = 1.05  # a strategy must be faster than a simpler one by this factor
 CPU_COHORT = 16  # the fastest of 4, 8 and 16 for the CNNs of the reports; more were not tried
 
 StrategyOption = Literal["auto", "loop", "fused"]
@@ -22,10 +23,22 @@ def needs_measuring(runs: int, choice: Choice | None, option: StrategyOption, de
     return choice is None and option != "loop" and (runs > 1 or option == "fused" or device != "cpu")
 
 
+def refuse_loop(name: str, reason: str, option: StrategyOption) -> None:
+    """Refuse a cohort that cannot be fused, for that reason, where nothing else is allowed."""
+    if option == "fused" and reason:
+        raise TiebreakError(f"{name} cannot be fused: {reason}; use --strategy auto or loop")
+
+
+def refuse_planned_loops(plan: Plan, groups: Mapping[str, Sequence[Run]], option: StrategyOption) -> None:
+    """The same for what the plan found, before anything is timed."""
+    reasons = {identity: arm.cannot_fuse for arm in plan.arms for identity in arm.runs.values()}
+    for key, name in cohort_names(groups).items():
+        refuse_loop(name, reasons.get(groups[key][0].identity, ""), option)
+
+
 def strategy_for(name: str, choice: Choice | None, option: StrategyOption) -> Strategy:
     """How the cohort called `name` is trained: as the option says, else as measured, else in a loop."""
-    if option == "fused" and choice is not None and choice.reason:
-        raise TiebreakError(f"{name} cannot be fused: {choice.reason}; use --strategy auto or loop")
+    refuse_loop(name, choice.reason if choice is not None else "", option)
     if option == "auto":
         return choice.strategy if choice is not None else "loop"
     return option
@@ -77,7 +90,9 @@ def describe_choice(name: str, runs: int, choice: Choice, strategy: Strategy) ->
         fair = choice.device.startswith("cpu") or choice.captured_ms is not None
         faster = f", {choice.alone_ms / choice.fused_ms:.1f} times as fast as one after the other" if fair else ""
         return f"{what} fused{faster} {times}{_compiling(choice)}"
-    return f"{what} one after the other{how}: {choice.reason or 'fused is not faster'} {times}"
+    slower = choice.fused_ms * GAIN >= choice.alone_ms
+    why = "fused is not faster" if slower else "preparing fused steps would take longer than it saves"
+    return f"{what} one after the other{how}: {choice.reason or why} {times}"
 
 
 def _compiling(choice: Choice) -> str:

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+from tiebreak.drive.jobs import GAIN
 from tiebreak.drive.messages import Job
 from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
@@ -16,7 +17,6 @@ from tiebreak.train.fused.engine import Fused
 from tiebreak.train.run_group import make_group
 
 ROUNDS = 3
-GAIN = 1.05  # a strategy must be faster than a simpler one by this factor
 
 Clock = Callable[[Fused, Split], float]  # seconds of a step
 
@@ -39,12 +39,22 @@ def time_captured(job: Job, run: Run, split: Split, clock: Clock) -> tuple[float
         return explain_error(error, network)
 
 
-def choose(loop_ms: float, captured: tuple[float, float] | None, fused_ms: float | None, steps: int) -> Strategy:
-    """The fastest strategy for runs of so many steps. Captured, every run is prepared anew, which must pay."""
+def choose(
+    loop_ms: float,
+    captured: tuple[float, float] | None,
+    fused_ms: float | None,
+    steps: int,
+    *,
+    preparing: float = 0.0,
+) -> Strategy:
+    """The fastest strategy for runs of so many steps. Captured, every run is prepared anew, which must pay.
+
+    So must fused steps: `preparing` are the seconds for it that a run has a share of.
+    """
     best: Strategy = "loop"
     best_ms = loop_ms
     if captured is not None and captured[0] * GAIN + 1000 * captured[1] / max(1, steps) < loop_ms:
         best, best_ms = "captured", captured[0]
-    if fused_ms is not None and fused_ms * GAIN < best_ms:
+    if fused_ms is not None and fused_ms * GAIN + 1000 * preparing / max(1, steps) < best_ms:
         best = "fused"
     return best

@@ -30,7 +30,8 @@ def make_exhibits(job: Job) -> Iterator[Message]:
         yield Note(text=f"{run.label}: no checkpoint of epoch {run.epochs}, so no exhibits of it")
         return
     load_evaluated(state)
-    group.network.float()  # exhibits are made of float32 inputs
+    if run.precision == "float64":
+        group.network.float()  # exhibits are made of float32 inputs
     made = group.task.exhibits(group.network.eval(), group.data, run.options, job.examples)
     if job.examples:  # a task may have nothing to show of them: that they were asked for is remembered
         made = {**made, SHOWN_EXAMPLES: {"index": np.asarray(job.examples)}}

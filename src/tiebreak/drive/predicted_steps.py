@@ -15,7 +15,16 @@ import torch
 
 from tiebreak.drive.lone_run import choose
 from tiebreak.drive.messages import Job
-from tiebreak.drive.strategy import ENOUGH, Alone, affordable_steps, fuse, time_steps, timed_together, train_alone
+from tiebreak.drive.strategy import (
+    ENOUGH,
+    Alone,
+    affordable_steps,
+    fuse,
+    preparing,
+    time_steps,
+    timed_together,
+    train_alone,
+)
 from tiebreak.errors import StopStudyError
 from tiebreak.models.fusibility import explain_error
 from tiebreak.plan.runs import Run
@@ -68,7 +77,9 @@ def time_cohort(job: Job, *, fusing: bool = True) -> Timing:
     choice = Choice(
         cohort=runs[0].cohort,
         device=job.device_label,
-        strategy=choose(loop_ms, None, fused_ms, runs[0].epochs * alone.steps),
+        strategy=choose(
+            loop_ms, None, fused_ms, runs[0].epochs * alone.steps, preparing=preparing(prepared, len(runs))
+        ),
         threads=torch.get_num_threads(),
         runs=fused[1] if fused else 1,
         loop_ms=loop_ms,
@@ -85,7 +96,7 @@ def time_cohort(job: Job, *, fusing: bool = True) -> Timing:
         shortened=fusing and len(few) < wanted,
         run_seconds=needed,
     )
-    return _evaluated(timing, alone, fused[0] if fused else None)
+    return _evaluated(timing, alone, fused[0] if fused else None, len(runs))
 
 
 def affordable_runs(step: float, runs: int, limit: float) -> int:
@@ -104,8 +115,11 @@ def least_seconds(step: float, runs: int, limit: float) -> float:
     return (1 + ENOUGH) * (1 + runs) * step * affordable_steps(step, runs, limit)
 
 
-def _evaluated(timing: Timing, alone: Alone, fused: Fused | None) -> Timing:
-    """With the seconds of evaluation. Where that cannot be fused, the runs are trained one after the other."""
+def _evaluated(timing: Timing, alone: Alone, fused: Fused | None, runs: int) -> Timing:
+    """With the seconds of evaluation. Where that cannot be fused, the runs are trained one after the other.
+
+    So they are where tracing it takes longer than fused steps save.
+    """
     step, batch = alone.step, alone.first(1)
     if timing.choice.strategy == "fused" and fused is not None:
         many = timing.choice.runs
@@ -122,9 +136,17 @@ def _evaluated(timing: Timing, alone: Alone, fused: Fused | None) -> Timing:
         else:
             traced = fused.setup_seconds()
             each = max(0.0, seconds - traced) / many / count(alone.group.task, part)
-            return replace(timing, evaluate_seconds=each, prepare_seconds=timing.prepare_seconds + traced)
+            prepared = timing.prepare_seconds + traced
+            if _pays(timing.choice, alone, preparing(prepared, runs)):
+                return replace(timing, evaluate_seconds=each, prepare_seconds=prepared)
+            timing = replace(timing, choice=replace(timing.choice, strategy="loop"), prepare_seconds=alone.built)
     part = batch if alone.group.task.ordered else _validated(alone, EVALUATED_SECONDS / max(step, 1e-9))
     return replace(timing, evaluate_seconds=_evaluation_seconds(alone.loop, part) / count(alone.group.task, part))
+
+
+def _pays(choice: Choice, alone: Alone, preparing: float) -> bool:
+    steps = alone.group.runs[0].epochs * alone.steps
+    return choose(choice.loop_ms, None, choice.fused_ms, steps, preparing=preparing) == "fused"
 
 
 def _evaluation_seconds(engine: Loop | Fused, split: Split) -> float:

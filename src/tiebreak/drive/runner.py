@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tiebreak.data.checksums import save_checksums
-from tiebreak.drive.jobs import describe_choice, needs_measuring, strategy_for
+from tiebreak.drive.jobs import describe_choice, needs_measuring, refuse_loop, refuse_planned_loops, strategy_for
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import LOCAL, Machine, ray_pool
 from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured
@@ -134,6 +134,7 @@ class Driver:
         """
         option, device, names = self._machine.strategy, self._machine.device, cohort_names(groups)
         new = [key for key, runs in groups.items() if needs_measuring(len(runs), self._choice(key), option, device)]
+        refuse_planned_loops(self._plan, groups, option)
         if new:
             self._listen(
                 Note(text=f"timing {', '.join(names[key] for key in new)}: fused, and one run after the other")
@@ -146,7 +147,8 @@ class Driver:
             elif isinstance(message, StrategyMeasured):
                 key = message.choice.cohort
                 self._choices[key, message.choice.device] = message.choice
-                strategy = "fused" if option == "fused" and not message.choice.reason else message.choice.strategy
+                refuse_loop(names[key], message.choice.reason, option)
+                strategy = "fused" if option == "fused" else message.choice.strategy
                 self._listen(Note(text=describe_choice(names[key], len(groups[key]), message.choice, strategy)))
             else:
                 self._listen(message)

@@ -101,7 +101,8 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> tuple[Choice, tuple[Fused
     split = cut if cpu else alone.train  # a graph for all examples can be trained with afterwards
     fused, reason = (None, "") if len(runs) == 1 and not cpu else fuse(job, few, split, steps)
     # A run alone is prepared for timing only: not where that, taking as long as the fused ones, would pass the limit.
-    late = fused is not None and time.perf_counter() - start + fused[0].setup_seconds() > limit
+    prepared = fused[0].setup_seconds() if fused else 0.0
+    late = fused is not None and time.perf_counter() - start + prepared > limit
     captured = None if late or cpu else time_captured(job, runs[0], cut, partial(time_steps, steps=steps))
     if isinstance(captured, str):
         reason, captured = reason or captured, None
@@ -120,7 +121,7 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> tuple[Choice, tuple[Fused
     choice = Choice(
         cohort=runs[0].cohort,
         device=job.device_label,
-        strategy=choose(loop_ms, captured, fused_ms, long),
+        strategy=choose(loop_ms, captured, fused_ms, long, preparing=preparing(prepared, len(runs)) if cpu else 0.0),
         threads=torch.get_num_threads(),
         runs=fused[1] if fused else 1,
         loop_ms=loop_ms,
@@ -133,6 +134,11 @@ def time_strategies(job: Job, rounds: int = ROUNDS) -> tuple[Choice, tuple[Fused
         compile_seconds=gain.compiling if gain and not cpu else None,
     )
     return choice, (fused[0], alone.train) if fused and fused[1] == len(runs) and not cpu else None
+
+
+def preparing(seconds: float, runs: int) -> float:
+    """A run's share of preparing fused steps on a CPU, where every job does so anew."""
+    return seconds / min(runs, CPU_COHORT)
 
 
 def timing_limit(step: float, steps: int) -> float:

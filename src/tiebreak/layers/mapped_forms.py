@@ -23,8 +23,11 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from tiebreak.layers.long_attention import attend_if_long
+from tiebreak.layers.mapped_functions import FORMS
 from tiebreak.layers.mapped_norm import normalise
+from tiebreak.layers.mapped_rules import add_mapped_rules
 from tiebreak.layers.packed_rows import PackingAsPadding
+from tiebreak.layers.uncompiled import as_written
 
 _attend = F.scaled_dot_product_attention
 NORMS = (F.layer_norm, torch.layer_norm)
@@ -70,6 +73,8 @@ class _Forms(TorchFunctionMode):
         given = kwargs or {}
         if func in NORMS and (found := normalise(*args, **given)) is not None:
             return found
+        if func in FORMS and (result := FORMS[func](*args, **given)) is not NotImplemented:
+            return result
         return (_attention if func is _attend else func)(*args, **given)
 
 
@@ -79,9 +84,10 @@ def mapped_forms() -> Iterator[None]:
     # A flag of CPUs too, in spite of its name: no widening of bfloat16 operands.
     flag = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
+    add_mapped_rules()
     F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
     try:
-        with sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
+        with as_written(), sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
             yield
     finally:
         F.scaled_dot_product_attention = _attend

@@ -16,6 +16,7 @@ from tiebreak.layers.dropout import swap_dropout
 from tiebreak.layers.functional_dropout import key_functions
 from tiebreak.layers.global_generators import seeded
 from tiebreak.layers.swapped_recurrent import swap_recurrent
+from tiebreak.layers.uncompiled import leave_uncompiled
 from tiebreak.models.global_settings import unchanged_settings
 from tiebreak.models.user_network_checks import check_network, unchanged_tensors
 from tiebreak.study.registry import Scalar
@@ -206,6 +207,7 @@ class Design:
                     "its constructor seeds torch's generator (torch.manual_seed), so that all seeds would start with"
                     " the same parameters; leave that out: every run is seeded"
                 )
+            leave_uncompiled(network)
             with unchanged_settings(), unchanged_tensors(network):
                 check_output(network, shape)  # lazy layers draw their parameters here
             swap_dropout(network)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -14,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from tiebreak.errors import TiebreakError
+from tiebreak.errors import PACKAGE, TiebreakError
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
@@ -22,22 +24,39 @@ from tiebreak.models.design import Shape, Words
 
 FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 NO_RULE = re.compile(r"Batching rule not implemented for (aten::\w+(?:\.\w+)?)")  # its error: it cannot do that
+FOREIGN = (PACKAGE, *(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")))
 MAX_LENGTH = 160  # characters of a reason
 OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
 OWN_FUNCTION = (
     "its torch.autograd.Function cannot be mapped over runs; give it a `forward` without ctx, `setup_context` and"
     " `generate_vmap_rule = True`"
 )
+DECIDES = "it decides by values of a tensor (`if`, `.item()`), which differ from run to run"
+COUNTS = (
+    "it computes with as many numbers as values decide (`x[mask]`, `nonzero`, `unique`), which differs from run to run;"
+    " use torch.where, or a product with the mask"
+)
+SHARED = (
+    "it changes in place a tensor that all runs share, by numbers that differ from run to run; make that tensor from"
+    " one of the run (`x.new_zeros`, `torch.zeros_like`)"
+)
 REASONS = {  # a part of torch's message: what we tell the user
-    "data-dependent control flow": "it decides by values of a tensor (`if`, `.item()`), which differ from run to run",
+    "data-dependent control flow": DECIDES,
+    "torch.allclose isn't supported": DECIDES,
+    "support dynamic shape": COUNTS,
+    "output dynamic shape": COUNTS,
+    "DynamicOutputShapeException": COUNTS,
+    "GuardOnDataDependentSymNode": COUNTS,
+    "doesn't have storage": "it leaves torch in its forward pass (`.numpy()`, `.data_ptr()`)",
+    "inference tensor": "it uses torch.inference_mode in its forward pass; use torch.no_grad()",
+    "for Sparse tensors": "it uses a sparse tensor, which torch cannot map over runs; use a dense one, or index_add",
     "aten::lstm": f"it uses nn.LSTM {OWN_KIND}",
     "aten::rnn_": f"it uses nn.RNN {OWN_KIND}",
     "aten::gru": f"it uses nn.GRU {OWN_KIND}",
     "it must override the setup_context": OWN_FUNCTION,
     "does not have vmap support": OWN_FUNCTION,
-    "aten::div.out": "it uses aten::div.out, as spectral norm does, which torch has no form of for many runs",
-    "being vmapped over but `self` not being": "it changes in place a tensor that all runs share, by numbers that"
-    " differ from run to run; make that tensor from one of the run (`x.new_zeros`, `torch.zeros_like`)",
+    "being vmapped over but `self` not being": SHARED,
+    "doesn't match the broadcast shape": SHARED,
     "call Tensor.requires_grad_()": "it asks for a gradient by `requires_grad_` in its forward pass, not by"
     " torch.func.grad, which can be fused",
     "don't yet support saved tensor hooks": "it changes what is kept for the gradient, as torch.utils.checkpoint does",
@@ -98,19 +117,29 @@ def _place(network: nn.Module, frames: Iterable[FrameType]) -> str:
 def explain_error(error: Exception, network: nn.Module | None = None) -> str:
     """The cause in one line: our text for a known limit of torch, else the first sentence of its message.
 
-    With the layer of the network that raised it.
+    With the layer of the network that raised it, and the user's line.
     """
-    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
-    return f"{_cause(error)}{_place(network, frames) if network is not None else ''}"
+    frames = list(traceback.walk_tb(error.__traceback__))
+    where = "" if network is None else f"{_place(network, (frame for frame, _ in frames))}{_line(frames)}"
+    return f"{_cause(error, [frame for frame, _ in frames])}{where}"
 
 
-def _cause(error: Exception) -> str:
+def _line(frames: Iterable[tuple[FrameType, int]]) -> str:
+    """The last line in a file that is neither ours nor installed; empty: there is none."""
+    places = [(Path(frame.f_code.co_filename), line) for frame, line in frames]
+    own = [(path.name, line) for path, line in places if not any(map(path.is_relative_to, FOREIGN)) and path.is_file()]
+    return f", at {own[-1][0]}:{own[-1][1]}" if own else ""
+
+
+def _cause(error: Exception, frames: Iterable[FrameType] = ()) -> str:
     text = " ".join(str(error).split()).removeprefix("vmap: ")
     if isinstance(error, TiebreakError):
         return text
     for mark, reason in REASONS.items():
-        if mark in text:
+        if mark in f"{type(error).__name__} {text}":
             return reason
+    if any("_higher_order_ops" in frame.f_code.co_filename for frame in frames):
+        return "it uses torch.cond or another such operation, which torch cannot map over runs; use torch.where"
     if found := NO_RULE.search(text):
         return f"it uses {found[1]}, which torch has no form of for many runs"
     first = text.split(". ")[0].rstrip(" .:;")  # more follows

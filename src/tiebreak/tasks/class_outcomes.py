@@ -13,19 +13,20 @@ from torch import Tensor
 
 from tiebreak.tasks import class_scores
 from tiebreak.tasks.interface import Hypers, Split
-from tiebreak.tasks.losses import smoothed_cross_entropy, smoothed_nll
+from tiebreak.tasks.losses import smoothed_cross_entropy, smoothed_nll, weighted, widened
 
 
 def class_loss(logits: Tensor, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
     """Weighted mean of -log p(label), with label smoothing where the run has it. Mixed examples have two labels."""
     if "mixed_labels" in batch:
         own, other = (_losses(logits, batch[name], hypers) for name in ("labels", "mixed_labels"))
-        return torch.dot(weights, torch.lerp(other, own, batch["share"]))
-    return torch.dot(weights, _losses(logits, batch["labels"], hypers))
+        return weighted(weights, torch.lerp(other, own, batch["share"].to(own.dtype)))
+    return weighted(weights, _losses(logits, batch["labels"], hypers))
 
 
 def class_outcomes(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Whether each example is classified correctly, its loss, the class it is taken for and with what probability."""
+    logits = widened(logits)
     prediction = logits.argmax(dim=1)
     return {
         "accuracy": (prediction == labels).float(),

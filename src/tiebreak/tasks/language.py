@@ -31,7 +31,7 @@ from tiebreak.models.design import Words
 from tiebreak.streams import stream
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
-from tiebreak.tasks.losses import smoothed_cross_entropy
+from tiebreak.tasks.losses import smoothed_cross_entropy, weighted
 from tiebreak.tasks.reply import Answer, Reply
 
 STREAMS, WINDOW = 128, 10  # as reported; options have the same defaults
@@ -96,7 +96,7 @@ class Language:
         """The mean of -log p over the real tokens of a window, with label smoothing where the run has it."""
         each = self._minus_log_p(network, batch, hypers)
         real = batch["real"].to(each.dtype)
-        return torch.dot(weights, (each * real).sum(dim=(1, 2)) / real.sum(dim=(1, 2)))
+        return weighted(weights, (each * real).sum(dim=(1, 2)) / real.sum(dim=(1, 2)))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
         """The sum of -log p over each window's real tokens, and how many these are."""

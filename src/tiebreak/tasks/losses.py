@@ -20,7 +20,7 @@ from torch import Tensor
 
 def smoothed_nll(logits: Tensor, targets: Tensor, smoothing: Tensor | float | None) -> Tensor:
     """The loss of each target, by way of -log p of all V classes."""
-    minus_log_p = -F.log_softmax(logits, dim=-1)
+    minus_log_p = -F.log_softmax(widened(logits), dim=-1)
     nll = minus_log_p.gather(-1, targets.unsqueeze(-1)).squeeze(-1)
     if smoothing is None:
         return nll
@@ -29,7 +29,7 @@ def smoothed_nll(logits: Tensor, targets: Tensor, smoothing: Tensor | float | No
 
 def smoothed_cross_entropy(logits: Tensor, targets: Tensor, smoothing: Tensor | float | None) -> Tensor:
     """The loss of each target, by torch's kernel; the mean of -log p is logsumexp(logits) - mean(logits)."""
-    rows = logits.flatten(0, -2)
+    rows = widened(logits).flatten(0, -2)
     nll = F.cross_entropy(rows, targets.flatten(), reduction="none")
     if smoothing is not None:
         nll = (1 - smoothing) * nll + smoothing * (rows.logsumexp(dim=-1) - rows.mean(dim=-1))
@@ -49,4 +49,14 @@ def smoothed_nll_naive(logits: Tensor, targets: Tensor, smoothing: Tensor | floa
 
 def masked_mean(losses: Tensor, real: Tensor, weights: Tensor) -> Tensor:
     """The mean of losses [B, T] over the places where `real` [B, T] is 1, rows weighted by `weights` [B]."""
-    return torch.dot(weights, (losses * real).sum(dim=1)) / torch.dot(weights, real.sum(dim=1))
+    return weighted(weights, (losses * real).sum(dim=1)) / weighted(weights, real.sum(dim=1))
+
+
+def weighted(weights: Tensor, losses: Tensor) -> Tensor:
+    """The sum of weights [B] times losses [B], in the type of the losses: a user's network may give float64."""
+    return torch.dot(weights.to(losses.dtype), losses)
+
+
+def widened(logits: Tensor) -> Tensor:
+    """In float32, if a user's network gave them in 16 bits."""
+    return logits.float() if logits.dtype in (torch.bfloat16, torch.float16) else logits

@@ -29,7 +29,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.models.design import Graph
 from tiebreak.study.registry import Scalar
 from tiebreak.tasks.interface import Arrays, Hypers, Network, Split, TrainedOn
-from tiebreak.tasks.losses import smoothed_nll
+from tiebreak.tasks.losses import smoothed_nll, weighted
 from tiebreak.tasks.reply import Answer, Reply
 from tiebreak.text import printable
 
@@ -85,7 +85,7 @@ class Nodes:
     def loss(self, network: Network, batch: Split, weights: Tensor, hypers: Hypers) -> Tensor:
         """The weighted mean of each example's mean of -log p(label), with label smoothing where the run has it."""
         each = smoothed_nll(_logits(network, batch), batch["labels"], hypers.get("label_smoothing"))
-        return torch.dot(weights, each.mean(dim=1))
+        return weighted(weights, each.mean(dim=1))
 
     def outcomes(self, network: Network, batch: Split) -> dict[str, Tensor]:
         """Whether each node is classified correctly, its loss, and the class it is taken for."""

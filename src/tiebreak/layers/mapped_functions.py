@@ -1,0 +1,95 @@
+"""Functions of torch in a form that can be mapped over runs, where torch's own has none or goes run by run.
+
+Each form computes the same from the same arguments, or answers `NotImplemented`: not in this form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import signature
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch._C._functorch import TransformType
+
+_BAG = signature(F.embedding_bag)
+
+
+def _one_hot(tensor: Tensor, num_classes: int = -1) -> Any:
+    """Of a known number of classes. torch looks at all values before; here a wrong one fails in the scatter."""
+    if num_classes <= 0:
+        return NotImplemented
+    return tensor.new_zeros(*tensor.shape, num_classes).scatter(-1, tensor.unsqueeze(-1), 1)
+
+
+def _bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """y_o = sum_ij x1_i w_oij x2_j + b_o."""
+    found = torch.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return found if bias is None else found + bias
+
+
+def _normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Any:
+    """With `out`, which torch cannot map: as spectral norm does."""
+    return NotImplemented if out is None else out.copy_(F.normalize(input, p, dim, eps))
+
+
+def _embedding_bag(*args: Any, **kwargs: Any) -> Any:
+    """Bags of equal length, input [B, L]: the sum, mean or largest of the rows of each, without those of padding."""
+    given = _BAG.bind(*args, **kwargs)
+    given.apply_defaults()
+    input, weight, how = given.args[0], given.args[1], given.arguments
+    if input.ndim != 2 or how["max_norm"] is not None or how["scale_grad_by_freq"] or how["sparse"]:
+        return NotImplemented
+    rows, real = F.embedding(input, weight), torch.ones_like(input, dtype=torch.bool)
+    if how["padding_idx"] is not None:
+        real = input != how["padding_idx"] % len(weight)
+    count = real.sum(dim=1, keepdim=True)
+    if how["mode"] == "max":
+        largest = rows.masked_fill(~real.unsqueeze(-1), -torch.inf).max(dim=1).values
+        return largest.masked_fill(count == 0, 0.0)
+    if how["per_sample_weights"] is not None:
+        rows = rows * how["per_sample_weights"].unsqueeze(-1)
+    total = (rows * real.unsqueeze(-1)).sum(dim=1)
+    return total / count.clamp(min=1) if how["mode"] == "mean" else total
+
+
+def _set_item(self: Tensor, place: Any, value: Any) -> Any:
+    """`x[mask] = number`: the mask has as many entries in every run, but not as many that count."""
+    is_mask = isinstance(place, Tensor) and place.dtype == torch.bool
+    if not is_mask or (isinstance(value, Tensor) and value.ndim > 0):
+        return NotImplemented
+    mask = place.view(*place.shape, *[1] * (self.ndim - place.ndim))
+    self.copy_(torch.where(mask, value, self))
+    return None
+
+
+def _layer_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Any:
+    """Inside torch.func.jvp: torch's own derivative of it mixes devices when it is traced."""
+    stack = torch._C._functorch.get_interpreter_stack() or []
+    if all(each.key() != TransformType.Jvp for each in stack):
+        return NotImplemented
+    axes = tuple(range(-len(normalized_shape), 0))
+    centred = input - input.mean(dim=axes, keepdim=True)
+    found = centred * (centred.square().mean(dim=axes, keepdim=True) + eps).rsqrt()
+    found = found if weight is None else found * weight
+    return found if bias is None else found + bias
+
+
+FORMS: Mapping[Any, Callable[..., Any]] = {
+    F.one_hot: _one_hot,
+    F.bilinear: _bilinear,
+    F.normalize: _normalize,
+    F.embedding_bag: _embedding_bag,
+    F.layer_norm: _layer_norm,
+    torch.layer_norm: _layer_norm,
+    Tensor.__setitem__: _set_item,
+}
