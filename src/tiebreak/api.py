@@ -14,15 +14,13 @@ from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, open_driver, open_workers
 from tiebreak.errors import TiebreakError
-from tiebreak.outcome import conclude, count_look, open_result
+from tiebreak.outcome import check, conclude, count_look, open_result
 from tiebreak.plan.planner import data_checksum, design_modules, find_plan
 from tiebreak.plan.retraining import explain_retraining
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.program.calls import Calls
 from tiebreak.program.consent import commands
 from tiebreak.program.program_driver import check_start, open_program_driver
-from tiebreak.results.check import Checked
-from tiebreak.results.check import check as check_folder
 from tiebreak.results.foreign_files import refuse_foreign_files
 from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
@@ -37,7 +35,6 @@ from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.program_keys import PROGRAM
 from tiebreak.study.schema import Study
 from tiebreak.study_result import Result
-from tiebreak.verdict.model import VERDICT_FILE, Verdict
 
 __all__ = ["Result", "check", "conclude", "open_result", "prepare", "run"]
 
@@ -163,22 +160,3 @@ def _train(
             if done or study.until_decided is None:
                 driver.make_exhibits(study)
     tried.update(plan.runs)
-
-
-def check(folder: str | Path) -> Checked:
-    """Verify a results folder: what was compared, and a line for each problem."""
-    folder = Path(folder)
-    checked = check_folder(folder)
-    if checked.problems or not (folder / VERDICT_FILE).is_file():
-        return checked
-    stored, found = Verdict.read(folder), open_result(folder).verdict
-    if stored != found:
-        where = folder / VERDICT_FILE
-        if stored.is_of_earlier_version():
-            checked.notes.append(f"{where}: of an earlier version of Tiebreak; `tiebreak report` rewrites it")
-        elif is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
-            line = "not of the present records: a study runs here or was stopped"
-            checked.notes.append(f"{where}: {line}; `tiebreak run` or `report` rewrites it")
-        else:
-            checked.problems.append(f"{where}: not of the present records; `tiebreak report` rewrites it")
-    return checked

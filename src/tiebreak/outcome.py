@@ -1,4 +1,4 @@
-"""The verdict on a results folder: read, written, and counted as a look at its study."""
+"""The verdict on a results folder: read, written, checked, and counted as a look at its study."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.resolve import comparison_count
 from tiebreak.report.page import document
+from tiebreak.results.check import Checked
+from tiebreak.results.check import check as check_folder
 from tiebreak.results.folder import opened, read_plan
 from tiebreak.results.gaps import without_gaps
 from tiebreak.results.look_history import record_stored_look
@@ -18,7 +20,7 @@ from tiebreak.results.store import STORE_FILE
 from tiebreak.study_result import Result
 from tiebreak.system import collector_paused
 from tiebreak.verdict.decide import make_verdict
-from tiebreak.verdict.model import VERDICT_FILE
+from tiebreak.verdict.model import VERDICT_FILE, Verdict
 from tiebreak.verdict.statistics import least_seeds
 
 
@@ -55,3 +57,22 @@ def open_result(folder: str | Path) -> Result:
 def count_look(folder: Path) -> None:
     """Store that a verdict is made on what the folder holds, if all its runs have ended."""
     record_stored_look(folder, lambda study: least_seeds(comparison_count(study)))
+
+
+def check(folder: str | Path) -> Checked:
+    """Verify a results folder: what was compared, and a line for each problem."""
+    folder = Path(folder)
+    checked = check_folder(folder)
+    if checked.problems or not (folder / VERDICT_FILE).is_file():
+        return checked
+    stored, found = Verdict.read(folder), open_result(folder).verdict
+    if stored != found:
+        where = folder / VERDICT_FILE
+        if stored.is_of_earlier_version():
+            checked.notes.append(f"{where}: of an earlier version of Tiebreak; `tiebreak report` rewrites it")
+        elif is_recorded(folder, VERDICT_FILE):  # as it was written, but the study has gone on
+            line = "not of the present records: a study runs here or was stopped"
+            checked.notes.append(f"{where}: {line}; `tiebreak run` or `report` rewrites it")
+        else:
+            checked.problems.append(f"{where}: not of the present records; `tiebreak report` rewrites it")
+    return checked

@@ -127,7 +127,7 @@ class DropsEverything(Net):
         return x + self.drop(x)
 
 
-@refused("layer 'branch', Branch, draws random numbers from the generator of torch")
+@trains(draws=True)
 class StochasticDepthByRand(Net):
     class Branch(nn.Module):
         def forward(self, x: Any) -> Any:
@@ -140,19 +140,19 @@ class StochasticDepthByRand(Net):
         return x + self.branch(x)
 
 
-@refused("generator of torch")
+@trains(draws=True)
 class Noise(Net):
     def middle(self, x: Any) -> Any:
         return x + 0.1 * torch.randn_like(x) if self.training else x
 
 
-@refused("generator of torch")
+@trains(draws=True)
 class BernoulliInPlace(Net):
     def middle(self, x: Any) -> Any:
         return x * torch.empty_like(x).bernoulli_(0.5) if self.training else x
 
 
-@refused("generator of torch")
+@trains(draws=True)
 class Permutes(Net):
     def middle(self, x: Any) -> Any:
         return x[:, torch.randperm(WIDTH)] if self.training else x
@@ -176,25 +176,80 @@ class DropsInEvaluation(Net):
         return F.dropout(x, 0.5)
 
 
-@refused("nn.Dropout2d")
+@trains(draws=True)
 class ChannelDropout(Net):
     def more(self) -> None:
         self.drop = nn.Dropout2d(0.5)
 
+    def middle(self, x: Any) -> Any:
+        return self.drop(x.view(len(x), 4, 2, 1)).flatten(1)
 
-@refused("nn.AlphaDropout")
+
+@trains(draws=True)
 class SelfNormalising(Net):
     def more(self) -> None:
         self.drop = nn.AlphaDropout(0.5)
 
+    def middle(self, x: Any) -> Any:
+        return self.drop(F.selu(x))
 
-@refused("layer 'act', RReLU, draws")
+
+@trains(draws=True)
 class RandomSlope(Net):
     def more(self) -> None:
         self.act = nn.RReLU()
 
     def middle(self, x: Any) -> Any:
         return self.act(x)
+
+
+@trains(draws=True)
+class DropPath(Net):
+    """As libraries of image networks write it, in both ways."""
+
+    class Path(nn.Module):
+        def forward(self, x: Any) -> Any:
+            if not self.training:
+                return x
+            kept = x.new_empty(x.shape[0], 1).bernoulli_(0.8)
+            kept.div_(0.8)
+            noise = torch.empty([x.shape[0], 1], dtype=x.dtype, device=x.device)
+            noise = noise.bernoulli_(0.5)
+            return x * kept * noise.div_(0.5)
+
+    def more(self) -> None:
+        self.path, self.branch = self.Path(), nn.Linear(WIDTH, WIDTH)
+
+    def middle(self, x: Any) -> Any:
+        return x + self.path(F.relu(self.branch(x)))
+
+
+@trains(draws=True)
+class Latent(Net):
+    """Samples of a normal and of a categorical distribution, with gradients."""
+
+    def more(self) -> None:
+        self.spread = nn.Linear(WIDTH, WIDTH)
+
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        scale = F.softplus(self.spread(x))
+        sample = torch.distributions.Normal(x, scale).rsample()
+        return sample + F.gumbel_softmax(x, tau=0.7, hard=True)
+
+
+@refused("layer 'noise', Noisy, draws random numbers from the generator of torch")
+class Cauchy(Net):
+    class Noisy(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x + torch.empty_like(x).cauchy_() if self.training else x
+
+    def more(self) -> None:
+        self.noise = self.Noisy()
+
+    def middle(self, x: Any) -> Any:
+        return self.noise(x)
 
 
 @refused("its output changes from call to call")

@@ -65,13 +65,13 @@ def hashed(count: int, key: Tensor) -> Tensor:
 
 def drop(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
     """Zero a share `rate` of x and scale the rest by 1/(1-rate); `key` is one entry of `step_keys`."""
-    return x * mask(x, rate, key)
+    return x * mask(x.shape, rate, key)
 
 
-def mask(x: Tensor, rate: Tensor, key: Tensor) -> Tensor:
-    """0 or 1/(1-rate) for every element of x. A rate of 1 gives zeros: 0 / 0 would be NaN."""
-    keep = hashed(x.numel(), key) >= rate * 2.0**32 - 2.0**31
-    return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(x.shape)
+def mask(shape: torch.Size, rate: Tensor, key: Tensor) -> Tensor:
+    """0 or 1/(1-rate) for every element. A rate of 1 gives zeros: 0 / 0 would be NaN."""
+    keep = hashed(shape.numel(), key) >= rate * 2.0**32 - 2.0**31
+    return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(shape)
 
 
 class Keyed(nn.Module):
@@ -129,7 +129,7 @@ class Dropout(Keyed):
             return x
         if self.idle:  # what a mask of ones would give, its type included
             return x if self.inplace else x.to(torch.promote_types(x.dtype, self.rate.dtype))
-        scales = mask(x, self.rate, self.next_key())
+        scales = mask(x.shape, self.rate, self.next_key())
         return x.mul_(scales) if self.inplace else x * scales
 
 
@@ -157,19 +157,14 @@ def skip_zero_rates(network: nn.Module, rates: Mapping[str, Tensor]) -> None:
 
 
 def swap_dropout(network: nn.Module) -> None:
-    """Turn every `nn.Dropout` into ours. Its relatives draw from the global generator and are refused.
+    """Turn every `nn.Dropout` into ours. Its relatives call functions, which `functional_dropout` computes with a key.
 
     The objects stay the same, so that a layer with several names, in a list or with hooks is still one layer.
     """
-    for name, layer in list(network.named_modules()):
+    for layer in list(network.modules()):
         if type(layer) is nn.Dropout:
             rate = layer.p
             layer.__class__ = Dropout  # type: ignore[assignment]
             assert isinstance(layer, Dropout)
             layer.add_key()
             layer.add_rate(rate)
-        elif isinstance(layer, nn.modules.dropout._DropoutNd):
-            raise TiebreakError(
-                f"{name or 'the network'} is an nn.{type(layer).__name__}, whose masks cannot be repeated; use"
-                " nn.Dropout"
-            )

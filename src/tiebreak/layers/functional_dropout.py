@@ -1,9 +1,9 @@
-"""Dropout that a network calls as a function: `F.dropout`, and the dropout of attention weights.
+"""Random numbers that a network draws by functions: `F.dropout`, the dropout of attention weights, `torch.rand`, …
 
 These functions draw from torch's global generator, whose state depends on what ran before. While a network with
 `key_functions` is in a forward pass in training mode, a `TorchFunctionMode` computes them with hashed masks instead, as
-`dropout` does: the key is that of one hidden layer, and every call in a pass draws its own mask. So they are the same
-alone, under vmap, in a traced step and after a resume.
+`dropout` does, or from hashed numbers (`keyed_draws`): the key is that of one hidden layer, and every call in a pass
+draws its own. So they are the same alone, under vmap, in a traced step and after a resume.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from tiebreak.layers.dropout import Keyed, mask
+from tiebreak.layers.keyed_draws import DRAWS
 
 HIDDEN = "functional_dropout"  # the name of the hidden layer
 _attention = F.scaled_dot_product_attention
@@ -38,15 +39,22 @@ class FunctionKey(Keyed):
 
 
 class KeyedFunctions(TorchFunctionMode):
-    """Computes the functions below with masks of a layer's key. `count` tells how many were called."""
+    """Computes functions that draw with a layer's key. `count` tells how many were called."""
 
     def __init__(self, layer: Keyed) -> None:
         super().__init__()
         self.layer, self.count = layer, 0
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        own = _FUNCTIONS.get(func)
-        return func(*args, **(kwargs or {})) if own is None else own(self, *args, **(kwargs or {}))
+        given = kwargs or {}
+        if (own := _FUNCTIONS.get(func)) is not None:
+            return own(self, *args, **given)
+        if (draw := DRAWS.get(func)) is not None and given.get("generator") is None and given.get("out") is None:
+            self.count += 1
+            more = {name: value for name, value in given.items() if name not in ("generator", "out")}
+            if (found := draw(self.layer.next_key(), *args, **more)) is not NotImplemented:
+                return found
+        return func(*args, **given)
 
     def dropout(self, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
         """`F.dropout`."""
@@ -59,8 +67,20 @@ class KeyedFunctions(TorchFunctionMode):
             self.layer.count_call()
             return input
         rate = torch.full((), p, dtype=input.dtype, device=input.device)
-        scales = mask(input, rate, self.layer.next_key())
+        scales = mask(input.shape, rate, self.layer.next_key())
         return input.mul_(scales) if inplace else input * scales
+
+    def empty(self, *size: Any, **given: Any) -> Tensor:
+        """`torch.empty`, to be filled with random numbers: a tensor of the run, so that each can have its own."""
+        if given.keys() - {"size", "dtype", "device"}:
+            return torch.empty(*size, **given)
+        shape = given.get("size", size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
+        dtype, device = given.get("dtype"), given.get("device")
+        return self.layer.key.new_empty(
+            tuple(shape),
+            dtype=torch.get_default_dtype() if dtype is None else dtype,
+            device=torch.get_default_device() if device is None else device,
+        )
 
     def plain_dropout(self, input: Tensor, p: float, train: bool) -> Tensor:
         """`torch.dropout`."""
@@ -100,6 +120,7 @@ class KeyedFunctions(TorchFunctionMode):
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.dropout: KeyedFunctions.dropout,
     torch.dropout: KeyedFunctions.plain_dropout,
+    torch.empty: KeyedFunctions.empty,
     _attention: KeyedFunctions.attention,
     _multi_head: KeyedFunctions.multi_head,
 }
@@ -119,7 +140,7 @@ def _replaced(**functions: Any) -> Iterator[None]:
 
 
 def key_functions(network: nn.Module) -> None:
-    """Compute the dropout functions that the network calls in training with hashed masks from now on."""
+    """Compute the functions by which the network draws in training with a key from now on."""
     network.add_module(HIDDEN, FunctionKey())
     network.register_forward_pre_hook(_enter, prepend=True)
     network.register_forward_hook(_leave, always_call=True)

@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from tiebreak.layers.long_attention import attend_if_long
-from tiebreak.layers.mapped_functions import FORMS
+from tiebreak.layers.mapped_functions import FORMS, unchecked_distributions
 from tiebreak.layers.mapped_norm import normalise
 from tiebreak.layers.mapped_rules import add_mapped_rules
 from tiebreak.layers.packed_rows import PackingAsPadding
@@ -87,7 +87,7 @@ def mapped_forms() -> Iterator[None]:
     add_mapped_rules()
     F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
     try:
-        with as_written(), sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
+        with as_written(), unchecked_distributions(), sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
             yield
     finally:
         F.scaled_dot_product_attention = _attend

@@ -5,7 +5,8 @@ Each form computes the same from the same arguments, or answers `NotImplemented`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from inspect import signature
 from typing import Any
 
@@ -55,6 +56,17 @@ def _embedding_bag(*args: Any, **kwargs: Any) -> Any:
     return total / count.clamp(min=1) if how["mode"] == "mean" else total
 
 
+def _rrelu(
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Any:
+    """In evaluation, with the mean slope. Training draws: `keyed_draws`."""
+    return NotImplemented if training else F.leaky_relu(input, (lower + upper) / 2, inplace)
+
+
 def _set_item(self: Tensor, place: Any, value: Any) -> Any:
     """`x[mask] = number`: the mask has as many entries in every run, but not as many that count."""
     is_mask = isinstance(place, Tensor) and place.dtype == torch.bool
@@ -84,11 +96,26 @@ def _layer_norm(
     return found if bias is None else found + bias
 
 
+@contextmanager
+def unchecked_distributions() -> Iterator[None]:
+    """Inside the block, `torch.distributions` does not look at the values that it is given, to refuse wrong ones.
+
+    Wrong ones give NaN, and the run diverges.
+    """
+    before = torch.distributions.Distribution._validate_args
+    torch.distributions.Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        torch.distributions.Distribution.set_default_validate_args(before)
+
+
 FORMS: Mapping[Any, Callable[..., Any]] = {
     F.one_hot: _one_hot,
     F.bilinear: _bilinear,
     F.normalize: _normalize,
     F.embedding_bag: _embedding_bag,
+    F.rrelu: _rrelu,
     F.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     Tensor.__setitem__: _set_item,

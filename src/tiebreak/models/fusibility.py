@@ -60,7 +60,8 @@ REASONS = {  # a part of torch's message: what we tell the user
     "call Tensor.requires_grad_()": "it asks for a gradient by `requires_grad_` in its forward pass, not by"
     " torch.func.grad, which can be fused",
     "don't yet support saved tensor hooks": "it changes what is kept for the gradient, as torch.utils.checkpoint does",
-    "random operation": "it draws random numbers from torch's generator, which no run could repeat; use nn.Dropout",
+    "random operation": "it draws random numbers from torch's generator, which no run could repeat; use"
+    " nn.Dropout, torch.rand or bernoulli_",
 }
 
 

@@ -24,10 +24,14 @@ from tiebreak.models.unregistered import changed_attribute, same, unregistered
 
 Inputs = tuple[Tensor, ...]
 Make = Callable[[int], nn.Module]  # builds the network from a seed
+REPEATABLE = {  # what to do instead of a draw that no run could repeat
+    "evaluation": "draw only `if self.training`",
+    "training": "use nn.Dropout, or draw by torch.rand, randn, randint, randperm, bernoulli_, uniform_ or normal_",
+}
 
 
 def check_network(make: Make, inputs: Inputs) -> bool:
-    """Refuse a network whose runs could not be repeated. Returns whether it calls dropout as a function."""
+    """Refuse a network whose runs could not be repeated. Returns whether it draws by functions."""
     inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
     _check_evaluation(make(0).eval(), inputs)
     _check_parameters(make(0))
@@ -149,7 +153,7 @@ def _check_training(network: nn.Module, inputs: Inputs) -> bool:
     if not all(map(same, first, third)):
         raise TiebreakError(
             "its gradient changes from call to call with the same input, parameters and buffers; inside"
-            " torch.utils.checkpoint use nn.Dropout, not F.dropout"
+            " torch.utils.checkpoint use nn.Dropout, not F.dropout or others that draw"
         )
     if changing := changed_attribute(attributes, unregistered(network)):
         raise TiebreakError(
@@ -165,7 +169,9 @@ def _check_hidden_layer(network: nn.Module, inputs: Inputs) -> None:
         before = network(*inputs)
         key_functions(network)
         if not same(before, network(*inputs)):
-            raise TiebreakError("it calls F.dropout and iterates over its own layers; use nn.Dropout in its place")
+            raise TiebreakError(
+                "it calls F.dropout, or another function that draws, and iterates over its own layers; use nn.Dropout"
+            )
 
 
 def _refuse_difference(network: nn.Module, first: Tensor, second: Tensor, before: dict[str, Any]) -> None:
@@ -244,6 +250,6 @@ def _no_draws(network: nn.Module, doing: str) -> Iterator[None]:
     if drawn := drawn_from(before):
         layer, drawn = found[0] if found else ("it", drawn)
         raise TiebreakError(
-            f"{layer} draws random numbers from the generator of {drawn} in {doing}, which no run could repeat; use"
-            " nn.Dropout or F.dropout (of a tensor of ones, for a mask of its own)"
+            f"{layer} draws random numbers from the generator of {drawn} in {doing}, which no run could repeat;"
+            f" {REPEATABLE[doing]}"
         )
