@@ -37,7 +37,7 @@ from tiebreak.verdict.questions import Question, all_questions, questions, sampl
 from tiebreak.verdict.ranking import ranking
 from tiebreak.verdict.sides import arm_scores, example_influence, side_scores
 from tiebreak.verdict.solo_time import solo_seconds, time_ratio
-from tiebreak.verdict.stopping import earlier_looks, larger_looks, look_now, looks_of, stopping_of
+from tiebreak.verdict.stopping import earlier_looks, further_looks, look_now, looks_of, stopping_of
 
 NARROW = 0.01  # an adjusted p above it is a narrow finding
 
@@ -88,7 +88,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         cost=cost_sentence(comparisons, designs),
         warnings=(
             *_planned(tally, asked),
-            *larger_looks(tally, looks),
+            *further_looks(tally, looks),
             *program_warnings(tally),
             *_failures(tally, designs),
             *flag_lines(flags),
