@@ -51,7 +51,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     compared = statistics.compare([sample(tally, question) for question in asked], margin=study.margin, looks=looks)
     task = study.task
     possible = [ranges.possible(result, question.range(task)) for question, result in zip(asked, compared, strict=True)]
-    now = look_now(possible, looks)
+    now = look_now(tally, possible, looks)
     comparisons = tuple(
         _comparison(tally, question, result, least, (*before, *last))
         for question, result, before, last in zip(asked, possible, earlier_looks(tally, looks), now, strict=True)

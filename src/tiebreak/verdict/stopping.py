@@ -59,10 +59,11 @@ def further_looks(tally: Tally, looks: Looks | None) -> list[str]:
             f"further look, tested at {100 * looks.level(ALPHA):.2g} %"
         ]
     larger = [look.seeds for look in looks_at(tally.study, tally.plan, tally.records.looks) if look.seeds > now]
-    if looks is None or now < least_seeds(1) or not larger:
+    if not larger:
         return []
-    most = max(larger)
-    spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %" if max(looks.seeds) > now else ""
+    most, spent = max(larger), ""
+    if looks is not None and now >= least_seeds(1) and max(looks.seeds) > now:  # fewer decide nothing: they are no look
+        spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %"
     return [f"a verdict on {most} seeds was made here too{spent}; --seeds {most} rests on more"]
 
 
@@ -85,9 +86,11 @@ def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
     return [tuple(path) for path in paths]
 
 
-def look_now(compared: Sequence[Compared], looks: Looks | None) -> list[tuple[Look, ...]]:
-    """The same for this look; empty with a single seed."""
-    if looks is None:
+def look_now(tally: Tally, compared: Sequence[Compared], looks: Looks | None) -> list[tuple[Look, ...]]:
+    """The same for this look; empty with a single seed, and while runs are missing: what is there is no look."""
+    each = ((arm.name, setting) for arm in tally.study.arms for setting in tally.study.settings(arm))
+    names = (name for arm, setting in each for _, name in tally.runs(arm, setting))
+    if looks is None or not all(name in tally.records.runs for name in names):
         return [() for _ in compared]
     level = Levels.of(ALPHA, len(compared), looks).apart
     return [
