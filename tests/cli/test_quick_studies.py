@@ -35,8 +35,12 @@ def test_a_small_version_goes_on_where_it_was_and_leaves_the_full_study_alone(tm
 
 @pytest.mark.usefixtures("here")
 def test_a_study_with_a_result_is_not_missing(tmp_path: Path) -> None:
-    run_here(graph_study(tmp_path / "mine.py", name="heads"), tmp_path / "runs" / "mine")
-    assert "heads" not in {study.name for study, _ in missing_studies(tmp_path / "runs")}
+    asked = [{"name": "multi vs single", "a": "gcn", "b": "mlp"}]
+    run_here(graph_study(tmp_path / "mine.py", name="heads", comparisons=asked), tmp_path / "runs" / "mine")
+    run_here(graph_study(tmp_path / "mine.py", name="pooling"), tmp_path / "runs" / "pooling")
+    missing = {study.name: path.name for study, path in missing_studies(tmp_path / "runs")}
+    assert "heads" not in missing
+    assert missing["pooling"] == "pooling-quick"  # another study of that name decides none of its claims
 
 
 @pytest.mark.usefixtures("here")

@@ -95,6 +95,9 @@ def test_a_question_about_settings_has_one_headline() -> None:
         ((None, 0.1), "missing"),
         ((-5e-324, 0.1), "0.000 to +0.100"),
         ((-0.1, 0.0), "-0.100 to below 0"),
+        ((5e-324, 0.1), "above 0 to +0.100"),
+        ((-0.1, -1e-5), "-0.100 to below 0"),
+        ((1e-6, 2e-6), "0.000 to 0.000"),
     ],
 )
 def test_an_end_of_exactly_0_is_open(ends: tuple[float | None, float | None], shown: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 from support import hand_made
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan
-from tiebreak.results.look_history import looks_at, looks_kept, planned_end, record_look
+from tiebreak.results.look_history import looks_at, looks_before, looks_kept, planned_end, record_look
 from tiebreak.results.migration import APPLICATION, SCHEMA_VERSION
 from tiebreak.results.record import LookRecord, RunRecord
 from tiebreak.results.store import STORE_FILE, Store
@@ -42,6 +42,40 @@ def test_a_look_is_a_verdict_on_all_runs(tmp_path: Path) -> None:
         record_look(store, more, hand_made.plan(more), 6)
         assert [(look.seeds, look.end) for look in store.records().looks] == [(6, 6), (9, 6)]
         assert store.damage() == []
+
+
+def test_a_look_after_failed_runs_were_tried_again_is_another_one(tmp_path: Path) -> None:
+    study = hand_made.study(seeds=8)
+    plan = hand_made.plan(study)
+    pool = {plan.arm("pool").run(setting, 7) for arm in study.arms for setting in study.settings(arm)}
+
+    def end(store: Store, failed: set[str]) -> list[dict[str, int]]:
+        for status in ("failed", "diverged"):  # a failure is not stored over what has ended
+            with store.transaction():
+                for name, run in plan.runs.items():
+                    if (name in failed) == (status == "failed"):
+                        store.add_run(RunRecord(identity=name, trajectory=run.trajectory, status=status, epoch=1))
+        record_look(store, study, plan, 6)
+        record_look(store, study, plan, 6)
+        return [dict(look.pairs) for look in store.looks()]
+
+    with closing(Store.create(tmp_path)) as store:
+        assert end(store, pool) == [{"pool vs strided": 7}]
+        assert end(store, set()) == [{"pool vs strided": 7}, {}]
+        earlier, ended = store.looks(), store.training_state().runs
+        assert [looks_before(study, plan, earlier[:k], ended) for k in (1, 2)] == [earlier[:1]] * 2
+        assert (len(store.records().looks), store.damage()) == (2, [])
+    assert looks_kept(tmp_path, study, plan).startswith("the look at 8 still counts")
+
+
+def test_a_look_at_which_too_few_seeds_had_scores_is_no_further_one_later(tmp_path: Path) -> None:
+    """All runs of an arm fail, its error is mended: nothing could be decided before."""
+    study = hand_made.study(seeds=8)
+    plan = hand_made.plan(study)
+    with closing(Store.create(tmp_path)) as store:
+        end_runs(store, study)
+        record_look(store, study, plan, 6)
+        assert [dict(look.pairs) for look in store.looks()] == [{}]
 
 
 def test_a_study_that_shares_a_run_goes_on_with_the_looks() -> None:

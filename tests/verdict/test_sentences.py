@@ -102,6 +102,12 @@ def test_an_interval_that_was_cut_at_zero_is_open_there() -> None:
     assert "interval +0.0000 to +0.0000 over" in sentence(result("same", difference=0.0, low=0.0, high=0.0))
 
 
+def test_a_finding_has_no_interval_that_is_written_as_beginning_at_zero() -> None:
+    assert "interval above 0 to +0.0300 over" in sentence(result("a", low=1.1e-5))
+    assert "interval -0.0300 to below 0 over" in sentence(result("b", difference=-0.02, low=-0.03, high=-1.1e-5))
+    assert "interval -0.0000 to +0.0300 over" in sentence(result("undecided", low=-1.1e-5))
+
+
 def test_a_clear_difference_of_too_few_seeds_says_why_it_is_undecided() -> None:
     assert "at least 9 could decide" in sentence(result(), least=9)
     for item, least in ((result(), 8), (result(low=-0.01), 9), (result("a"), 9)):

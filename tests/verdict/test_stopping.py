@@ -89,6 +89,30 @@ def test_fewer_seeds_after_a_look_are_a_further_look() -> None:
     assert until.stopping.reason in ("goes on", "futile")
 
 
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_too_few_seeds_after_a_look_say_where_the_larger_one_is(seeds: int) -> None:
+    (line,) = [each for each in verdict(finished(seeds, 0.1, 0.01, looks=[14], end=14)).warnings if "14" in each]
+    assert "--seeds 14 rests on more" in line
+    assert "further look" not in line
+
+
+def test_a_verdict_after_failed_runs_were_tried_again_is_a_further_look() -> None:
+    tally = finished(10, 0.02, 0.02)
+    first = tuple(sorted(arm.run({"lr": 0.1}, 0) for arm in tally.plan.arms))
+    (name,) = (item.name for item in tally.study.comparisons)
+    before = LookRecord(runs=first, seeds=10, end=10, pairs={name: 8})
+    again = replace(tally, records=replace(tally.records, looks=(before,)))
+    assert looks_of(again) == Looks((10, 10), 10, (8, 10))
+    found = verdict(again)
+    assert [look.seeds for look in found.primary.path] == [10]
+    assert found.primary.path[0].level == pytest.approx(Looks((8, 10), 8).level(0.05))
+    assert any("runs had failed" in line and "further look" in line for line in found.warnings)
+    stored = replace(tally, records=replace(tally.records, looks=(before, replace(before, pairs={}))))
+    assert verdict(stored) == found
+    removed = replace(before, pairs={"a comparison that was removed": 8})
+    assert looks_of(replace(tally, records=replace(tally.records, looks=(removed,)))) == Looks((10,), 10)
+
+
 def test_a_look_counts_also_where_a_comparison_was_added_since() -> None:
     """With one comparison 6 seeds could decide; that of two takes 7."""
     pair = {"a": "pool", "b": "strided", "primary": True}
@@ -146,6 +170,7 @@ def test_a_verdict_in_the_middle_of_a_batch_is_not_final() -> None:
     assert found.stopping is not None
     assert (found.stopping.reason, found.stopping.next, found.stopping.looks) == ("not final", 9, (6,))
     assert "Not final" in found.answer
+    assert [look.seeds for look in found.primary.path] == [6], "what is there of the batch is no look"
     undecided = verdict(finished(9, 0.02, 0.05, looks=[6], end=20, ended=7, **UNTIL))
     assert undecided.stopping is not None
     assert undecided.stopping.chance is None, "the look at 9 is still to come"

@@ -5,13 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.console import Console
 
 from tiebreak.cli.output import print_error
 from tiebreak.errors import TiebreakError
+from tiebreak.study import parsing
 from tiebreak.study.schema import Study
+
+if TYPE_CHECKING:
+    from tiebreak.verdict.study_folders import StudyFolder
 
 
 def missing_studies(folder: Path) -> list[tuple[Study, Path]]:
@@ -24,7 +29,7 @@ def missing_studies(folder: Path) -> list[tuple[Study, Path]]:
     from tiebreak.verdict.study_folders import find_studies
 
     there = find_studies(folder) if folder.is_dir() else []
-    finished = {each.study for each in there if each.verdict is not None and each.ended == each.planned}
+    finished = {each.study for each in there if each.ended == each.planned and _is_the_ledgers(each)}
     names = dict.fromkeys(entry.study for entry in LEDGER if entry.study is not None)
     found = []
     for name in names:
@@ -32,6 +37,14 @@ def missing_studies(folder: Path) -> list[tuple[Study, Path]]:
             study = Study.load(name).quickened()
             found.append((study, _place(study, folder)))
     return found
+
+
+def _is_the_ledgers(found: StudyFolder) -> bool:
+    """Whether it has a verdict on a comparison of the built-in study: another study may have the same name."""
+    if found.verdict is None or found.study not in parsing.builtin_names():
+        return False
+    asked = {item.name for item in Study.load(found.study).comparisons}
+    return any(item.group in asked for item in found.verdict.comparisons)
 
 
 def _place(study: Study, folder: Path) -> Path:

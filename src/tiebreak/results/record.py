@@ -100,6 +100,7 @@ class LookRecord:
     runs: tuple[str, ...]  # names of the runs of seed 0, with and without code: a study that shares one goes on with it
     seeds: int
     end: int  # the number of seeds that was planned at the first look
+    pairs: Mapping[str, int] = field(default_factory=dict)  # of each comparison that lacked some, as runs had failed
 
 
 def device_label(device: str, precision: Precision) -> str:

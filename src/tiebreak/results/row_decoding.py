@@ -80,6 +80,7 @@ class _StepTimes(_Content):
 class _Look(_Content):
     end: Annotated[int, Field(ge=1, le=1 << 53)]
     runs: list[str]
+    pairs: dict[str, Count] = {}
 
 
 class Decoder:
@@ -140,7 +141,7 @@ class Decoder:
     def look(self, key: Any, seeds: Any, content: Any) -> LookRecord:
         """A row of the table looks."""
         fields = _fields(_Look, content)
-        return LookRecord(runs=tuple(fields["runs"]), seeds=_whole(seeds, "a number of seeds"), end=fields["end"])
+        return LookRecord(seeds=_whole(seeds, "a number of seeds"), **(fields | {"runs": tuple(fields["runs"])}))
 
     def _arrays(self, row: str, content: Any) -> PackedArrays:
         if not isinstance(content, bytes):

@@ -198,8 +198,9 @@ class Store:
 
     def add_look(self, look: LookRecord) -> None:
         """Store a look at the study. One that is stored already stays."""
-        content = row_content({"end": look.end, "runs": look.runs})
-        key = row_hash(*look.runs)
+        pairs = {"pairs": dict(look.pairs)} if look.pairs else {}
+        content = row_content({"end": look.end, "runs": look.runs, **pairs})
+        key = row_hash(*look.runs, *(f"{name} {count}" for name, count in pairs.get("pairs", {}).items()))
         row = (key, look.seeds, content, row_hash(key, look.seeds, content))
         self._connection.execute("INSERT OR IGNORE INTO looks VALUES (?, ?, ?, ?)", row)
 

@@ -37,7 +37,7 @@ from tiebreak.verdict.questions import Question, all_questions, questions, sampl
 from tiebreak.verdict.ranking import ranking
 from tiebreak.verdict.sides import arm_scores, example_influence, side_scores
 from tiebreak.verdict.solo_time import solo_seconds, time_ratio
-from tiebreak.verdict.stopping import earlier_looks, larger_looks, look_now, looks_of, stopping_of
+from tiebreak.verdict.stopping import earlier_looks, further_looks, look_now, looks_of, stopping_of
 
 NARROW = 0.01  # an adjusted p above it is a narrow finding
 
@@ -51,7 +51,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
     compared = statistics.compare([sample(tally, question) for question in asked], margin=study.margin, looks=looks)
     task = study.task
     possible = [ranges.possible(result, question.range(task)) for question, result in zip(asked, compared, strict=True)]
-    now = look_now(possible, looks)
+    now = look_now(tally, possible, looks)
     comparisons = tuple(
         _comparison(tally, question, result, least, (*before, *last))
         for question, result, before, last in zip(asked, possible, earlier_looks(tally, looks), now, strict=True)
@@ -88,7 +88,7 @@ def make_verdict(study: Study, plan: Plan, records: Records) -> Verdict:
         cost=cost_sentence(comparisons, designs),
         warnings=(
             *_planned(tally, asked),
-            *larger_looks(tally, looks),
+            *further_looks(tally, looks),
             *program_warnings(tally),
             *_failures(tally, designs),
             *flag_lines(flags),

@@ -66,10 +66,20 @@ def replicates(item: ComparisonResult) -> str:
 
 
 def open_interval(low: float, high: float, number: Number) -> str:
-    """A simultaneous interval. Holm's step may cut it at 0, where it settles the sign: that end is open."""
+    """A simultaneous interval. Holm's step may cut it at 0, where it settles the sign: that end is open.
+
+    So is an end that is not 0 and would be written as 0: beside a finding it would seem to contradict it.
+    """
+    ends = number(low), number(high)
     if low == high:
-        return f"{number(low)} to {number(high)}"
-    return f"{number(low) if low else 'above 0'} to {number(high) if high else 'below 0'}"
+        return f"{ends[0]} to {ends[1]}"
+    above = low == 0 or (low > 0 and _is_zero(ends[0]) and not _is_zero(ends[1]))
+    below = high == 0 or (high < 0 and _is_zero(ends[1]) and not _is_zero(ends[0]))
+    return f"{'above 0' if above else ends[0]} to {'below 0' if below else ends[1]}"
+
+
+def _is_zero(written: str) -> bool:
+    return not any(digit in written for digit in "123456789")
 
 
 def _pair(item: ComparisonResult) -> str:

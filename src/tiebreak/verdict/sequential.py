@@ -48,15 +48,19 @@ def look_sizes(first: int, end: int, after: int | None = None) -> tuple[int, ...
 class Looks:
     """The looks at a study so far, the last one now. A study that is looked at once, as planned: `Looks((n,), n)`.
 
-    A look at fewer seeds than one before it spends as one after the end does, by Bonferroni's bound.
+    A look at fewer seeds than one before it spends as one after the end does, by Bonferroni's bound. So does one at as
+    many seeds, after failed runs were tried again; its boundary follows from both, as from `pairs` to all seeds.
     """
 
     seeds: tuple[int, ...]  # in the order of the looks
     end: int  # the planned number of seeds
+    pairs: tuple[int, ...] = ()  # of each look, fewer where runs had failed; none: as many as seeds
 
     def __post_init__(self) -> None:
-        if not self.seeds or min(self.seeds) < 2 or len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"looks should be at different numbers of seeds from 2, not {self.seeds}")
+        if not self.seeds or min(self.seeds) < 2:
+            raise ValueError(f"looks should be at numbers of seeds from 2, not {self.seeds}")
+        if self.pairs and len(self.pairs) != len(self.seeds):
+            raise ValueError(f"pairs should be those of {len(self.seeds)} looks, not {self.pairs}")
 
     def level(self, alpha: float) -> float:
         """The two-sided level of a test at this look, such that all looks together err with at most `alpha`."""
@@ -70,16 +74,24 @@ class Looks:
 
     def after(self, seeds: int) -> Looks:
         """The next look, at so many seeds; one that was made before is the same again."""
-        known = self.seeds[: self.seeds.index(seeds)] if seeds in self.seeds else self.seeds
-        return Looks((*known, seeds), self.end)
+        known = self.seeds.index(seeds) if seeds in self.seeds else len(self.seeds)
+        pairs = (*self.pairs[:known], seeds) if self.pairs else ()
+        return Looks((*self.seeds[:known], seeds), self.end, pairs)
+
+    def until(self, look: int) -> Looks:
+        """The looks as they stood at one of them."""
+        return Looks(self.seeds[: look + 1], self.end, self.pairs[: look + 1])
 
     def _growing(self) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """Seeds and shares of the looks that decide the level of this one: it alone if one before it had more seeds."""
-        shares = spent(self.seeds, self.end)
-        if self.seeds[-1] < max(self.seeds):
+        shares, now = spent(self.seeds, self.end), self.seeds[-1]
+        first = self.seeds.index(now)  # of the looks at so many seeds
+        pairs = self.pairs[first] if self.pairs else now
+        if now == max(self.seeds) and 2 <= pairs < now and first < len(self.seeds) - 1:
+            return (pairs, now), (shares[first], shares[-1])
+        if now < max(self.seeds) or first < len(self.seeds) - 1:
             return self.seeds[-1:], shares[-1:]
-        most = np.maximum.accumulate(self.seeds)
-        kept = [k for k, seeds in enumerate(self.seeds) if seeds == most[k]]
+        kept = [k for k, seeds in enumerate(self.seeds) if seeds > max(self.seeds[:k], default=0)]
         return tuple(self.seeds[k] for k in kept), tuple(shares[k] for k in kept)
 
     def adjusted(self, p: float) -> float:

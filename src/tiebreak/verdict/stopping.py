@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from tiebreak.errors import TiebreakError
-from tiebreak.results.look_history import looks_at, planned_end
+from tiebreak.results.look_history import looks_at, looks_before, planned_end
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
 from tiebreak.text import number_of
@@ -44,19 +44,26 @@ def looks_of(tally: Tally) -> Looks | None:
     if study.seeds < 2:
         return None
     earlier = [look for look in looks_at(study, tally.plan, tally.records.looks) if look.seeds >= least]
-    known = tuple(look.seeds for look in earlier)
-    before = known[: known.index(study.seeds)] if study.seeds in known else known
-    return Looks((*before, study.seeds), planned_end(study, earlier))
+    before = looks_before(study, tally.plan, earlier, tally.records.runs)
+    seeds = (*(look.seeds for look in before), study.seeds)
+    fewer = (*(min(look.pairs.values(), default=look.seeds) for look in before), study.seeds)
+    return Looks(seeds, planned_end(study, earlier), fewer if fewer != seeds else ())
 
 
-def larger_looks(tally: Tally, looks: Looks | None) -> list[str]:
-    """A warning where the study was looked at with more seeds than it has now; else none."""
+def further_looks(tally: Tally, looks: Looks | None) -> list[str]:
+    """A warning where the study was looked at with more seeds than it has now, or with as many; else none."""
     now = tally.study.seeds
+    if looks is not None and now in looks.seeds[:-1]:
+        return [
+            f"a verdict on {now} seeds was made here while runs had failed that were tried again since: this is a "
+            f"further look, tested at {100 * looks.level(ALPHA):.2g} %"
+        ]
     larger = [look.seeds for look in looks_at(tally.study, tally.plan, tally.records.looks) if look.seeds > now]
-    if looks is None or now < least_seeds(1) or not larger:
+    if not larger:
         return []
-    most = max(larger)
-    spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %" if max(looks.seeds) > now else ""
+    most, spent = max(larger), ""
+    if looks is not None and now >= least_seeds(1) and max(looks.seeds) > now:  # fewer decide nothing: they are no look
+        spent = f"; this is a further look, tested at {100 * looks.level(ALPHA):.2g} %"
     return [f"a verdict on {most} seeds was made here too{spent}; --seeds {most} rests on more"]
 
 
@@ -65,9 +72,9 @@ def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
     paths: list[list[Look]] = [[] for _ in all_questions(tally)]
     for k, seeds in enumerate(looks.seeds[:-1] if looks else ()):
         assert looks is not None
-        if seeds > tally.study.seeds:
-            continue  # not in the plan; `larger_looks` names it
-        then, at = Looks(looks.seeds[: k + 1], looks.end), _first_seeds(tally, seeds)
+        if seeds > tally.study.seeds or seeds in looks.seeds[k + 1 :]:
+            continue  # not in the plan, or its failed runs were tried again; `further_looks` names it
+        then, at = looks.until(k), _first_seeds(tally, seeds)
         asked = all_questions(at)
         samples = [sample(at, question) for question in asked]
         level = Levels.of(ALPHA, len(samples), then).apart
@@ -79,9 +86,11 @@ def earlier_looks(tally: Tally, looks: Looks | None) -> list[tuple[Look, ...]]:
     return [tuple(path) for path in paths]
 
 
-def look_now(compared: Sequence[Compared], looks: Looks | None) -> list[tuple[Look, ...]]:
-    """The same for this look; empty with a single seed."""
-    if looks is None:
+def look_now(tally: Tally, compared: Sequence[Compared], looks: Looks | None) -> list[tuple[Look, ...]]:
+    """The same for this look; empty with a single seed, and while runs are missing: what is there is no look."""
+    each = ((arm.name, setting) for arm in tally.study.arms for setting in tally.study.settings(arm))
+    names = (name for arm, setting in each for _, name in tally.runs(arm, setting))
+    if looks is None or not all(name in tally.records.runs for name in names):
         return [() for _ in compared]
     level = Levels.of(ALPHA, len(compared), looks).apart
     return [
