@@ -42,6 +42,18 @@ def test_a_study_of_a_program_from_the_command_to_the_result(
     assert "out of luck" in result.report.read_text()
 
 
+def test_a_study_without_any_score_exits_with_1_and_still_has_a_report(
+    tmp_path: Path, tiebreak: Tiebreak, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    done = tiebreak(
+        "run", own_program.write(tmp_path, **how("malformed")), "--out", tmp_path / "out", "--allow-program"
+    )
+    assert done.code == 1
+    assert "undecided" in done.out
+    assert open_result(tmp_path / "out").report.is_file()
+
+
 @pytest.mark.parametrize(
     ("changes", "arguments", "word"),
     [

@@ -138,6 +138,7 @@ def run(
     After an interruption the same command continues and repeats nothing; more `--seeds` or `--epochs` extend the
     results. `--until-decided` trains as few seeds as the question needs: its 95 % hold for all looks together. The
     folder then holds study.toml, plan.json, records.sqlite, checkpoints/, verdict.json, report.md and report.html.
+    Exit code: 0, also where the answer is undecided; 1 if no run has a score; 2 for wrong input; 130 if stopped.
     """
     from tiebreak import api
     from tiebreak.cli.ask import asked
@@ -159,6 +160,8 @@ def run(
             with ProgressListener(console) as progress:
                 result = api.run(chosen, folder, machine=machine, listen=progress.on_message, allow_program=allowed)
             summaries.print_verdict(console, result.verdict, result.report)
+        if not any(arm.seeds for arm in result.verdict.designs):
+            raise typer.Exit(1)  # a script should not go on as if something had been found
     except KeyboardInterrupt:
         sys.stderr.write("\n")  # after the ^C of the terminal
         print_error("stopped; the same command continues where it was")
