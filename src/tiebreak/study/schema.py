@@ -332,7 +332,7 @@ class Study(Strict):
         if not until_decided and max_seeds is None:
             return self
         if not until_decided and self.until_decided is None:
-            raise TiebreakError("max_seeds: only with until_decided; for a fixed number of seeds give --seeds")
+            raise TiebreakError("max_seeds: only with until_decided; a fixed number is given as seeds")
         rule = (self.until_decided or UntilDecided()).model_dump()
         rule |= {"max_seeds": max_seeds} if max_seeds is not None else {}
         rule |= {"comparisons": comparisons} if comparisons is not None else {}
