@@ -20,7 +20,7 @@ from tiebreak.errors import PACKAGE, TiebreakError
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
-from tiebreak.models.design import Shape, Words
+from tiebreak.models.design import Graph, Shape, Words
 
 FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 NO_RULE = re.compile(r"Batching rule not implemented for (aten::\w+(?:\.\w+)?)")  # its error: it cannot do that
@@ -82,10 +82,12 @@ def fusion_limits(build: Callable[[], nn.Module], shape: Shape) -> tuple[str, st
     use_plain_cells(network, True)
     params, buffers = stack_module_state([network, network])
     example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
+    of_run = 0 if not isinstance(shape, Graph) else None  # in training each run has a batch of its own, but one graph
+    batches = example if of_run is None else tuple(torch.stack([each, each]) for each in example)
     slow = dict[str, None]()
 
-    def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-        return functional_call(network, (params, buffers), example).square().mean()  # type: ignore[no-any-return]
+    def loss(params: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+        return functional_call(network, (params, buffers), inputs).square().mean()  # type: ignore[no-any-return]
 
     def note(message: Warning | str, *_: Any) -> None:
         if found := FALLBACK.search(str(message)):
@@ -96,10 +98,10 @@ def fusion_limits(build: Callable[[], nn.Module], shape: Shape) -> tuple[str, st
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), mapped_forms():
             warnings.simplefilter("always")
             warnings.showwarning = note  # type: ignore[assignment]  # restored with the filters
-            vmap(grad(loss))(params, buffers)
+            vmap(grad(loss), in_dims=(0, 0, of_run))(params, buffers, batches)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there
                 network.eval()
-                vmap(loss)(params, buffers)
+                vmap(loss, in_dims=(0, 0, None))(params, buffers, example)
     except Exception as error:  # the design may raise anything
         return explain_error(error, network), ""
     return "", ", ".join(slow)
