@@ -239,6 +239,33 @@ class Latent(Net):
         return sample + F.gumbel_softmax(x, tau=0.7, hard=True)
 
 
+@trains(draws=True)
+class DropsPixels(Net):
+    """It fills a tensor made from its input, which is the run's own batch."""
+
+    def forward(self, images: Any) -> Any:
+        kept = images.new_empty(len(images), 1, 1, 6).bernoulli_(0.8) / 0.8 if self.training else 1.0
+        return self.out(torch.tanh(self.inner((images * kept).flatten(1))))
+
+
+@trains(draws=True)
+class LaplaceNoise(Net):
+    """By `Tensor.new`, as some of torch.distributions draw."""
+
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        return torch.distributions.Laplace(x, 0.1).rsample() + torch.distributions.Exponential(2.0).sample(x.shape)
+
+
+@trains(draws=True)
+class NoisePerRow(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        return torch.func.vmap(lambda row: row + torch.randn_like(row), randomness="different")(x)
+
+
 @refused("layer 'noise', Noisy, draws random numbers from the generator of torch")
 class Cauchy(Net):
     class Noisy(nn.Module):

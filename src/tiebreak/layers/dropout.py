@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.transforms import places_apart
 
 GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio, odd, as a signed 32-bit integer
 
@@ -74,6 +75,19 @@ def mask(shape: torch.Size, rate: Tensor, key: Tensor) -> Tensor:
     return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(shape)
 
 
+def mask_like(x: Tensor, shape: torch.Size, rate: float, key: Tensor) -> Tensor:
+    """A mask for x, in its type. It is computed in float32 or more: float16 does not hold 2^32, bfloat16 few rates."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    return mask(shape, torch.full((), rate, dtype=wide, device=x.device), key).to(x.dtype)
+
+
+def apart(key: Tensor) -> Tensor:
+    """The key, with one of its own for every row of a user's `torch.func.vmap(…, randomness="different")`."""
+    for row in places_apart(key.device):
+        key = mix(key ^ mix(row + 1))
+    return key
+
+
 class Keyed(nn.Module):
     """A layer that draws random numbers. Its key is a buffer, so that one run sets it and a cohort stacks it."""
 
@@ -91,7 +105,7 @@ class Keyed(nn.Module):
     def next_key(self) -> Tensor:
         """The key of the next call in this pass; the first call's is the layer's own."""
         call = self.count_call()
-        return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
+        return apart(self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31)))
 
     def count_call(self) -> int:
         """The number of the next call in this pass, which counts as made."""
