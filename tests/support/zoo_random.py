@@ -158,7 +158,7 @@ class Permutes(Net):
         return x[:, torch.randperm(WIDTH)] if self.training else x
 
 
-@refused("generator of NumPy")
+@refused("in training, at zoo_random.py:")
 class DrawsNumpy(Net):
     def middle(self, x: Any) -> Any:
         return x * float(np.random.rand()) if self.training else x  # noqa: NPY002
@@ -170,7 +170,7 @@ class DrawsPython(Net):
         return x if self.training and random.random() < 0.5 else 2 * x
 
 
-@refused("generator of torch in evaluation")
+@refused("generator of torch in evaluation, at zoo_random.py:")
 class DropsInEvaluation(Net):
     def middle(self, x: Any) -> Any:
         return F.dropout(x, 0.5)
@@ -277,6 +277,58 @@ class Cauchy(Net):
 
     def middle(self, x: Any) -> Any:
         return self.noise(x)
+
+
+@refused("seeds torch's generator (torch.manual_seed) in training")
+class Seeds(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        torch.manual_seed(0)
+        return x + torch.randn_like(x)
+
+
+@refused("'mask' is drawn in one step and used in later ones")
+class KeepsItsMask(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        if not hasattr(self, "mask"):
+            self.mask = torch.rand(WIDTH) > 0.5
+        return x * self.mask
+
+
+@refused("'mask' is drawn in one step and used in later ones")
+class KeepsTheMaskOfALayer(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.5)
+        self.mask: Any = None
+
+    def middle(self, x: Any) -> Any:
+        if self.training and self.mask is None:
+            self.mask = self.drop(torch.ones(WIDTH))
+        return x * self.mask if self.training else x
+
+
+@refused("changes the rate `p` of an nn.Dropout, from 0.5 to 0.3")
+class ChangesTheRate(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.1)
+        self.drop.p = 0.5
+
+    def middle(self, x: Any) -> Any:
+        if self.training:
+            self.drop.p = 0.3
+        return self.drop(x) * self.drop.p
+
+
+@trains(draws=True)
+class KeepsItsLastMask(Net):
+    """To look at it; each step draws its own."""
+
+    def middle(self, x: Any) -> Any:
+        self.mask = torch.rand_like(x) > 0.5 if self.training else 1.0
+        return x * self.mask
 
 
 @refused("its output changes from call to call")

@@ -137,6 +137,19 @@ class Dropout(Keyed):
         """Register the rate."""
         self.register_buffer("rate", torch.tensor(rate), persistent=False)
 
+    @property
+    def p(self) -> float:
+        """The rate that an `nn.Dropout` was built with."""
+        return float(self.__dict__["p"])
+
+    @p.setter
+    def p(self, rate: float) -> None:
+        if rate != self.p:
+            raise TiebreakError(
+                f"it changes the rate `p` of an nn.Dropout, from {self.p:g} to {rate:g}, which would have no effect;"
+                " use F.dropout(x, p, self.training)"
+            )
+
     def forward(self, x: Tensor) -> Tensor:
         """x with dropout in training mode, x itself in evaluation mode."""
         if not self.training:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,15 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from tiebreak.errors import PACKAGE, TiebreakError
+from tiebreak.errors import TiebreakError
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
 from tiebreak.models.design import Graph, Shape, Words
+from tiebreak.models.users_lines import users_line
 
 FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 NO_RULE = re.compile(r"Batching rule not implemented for (aten::\w+(?:\.\w+)?)")  # its error: it cannot do that
-FOREIGN = (PACKAGE, *(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")))
 MAX_LENGTH = 160  # characters of a reason
 OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
 OWN_FUNCTION = (
@@ -123,15 +121,8 @@ def explain_error(error: Exception, network: nn.Module | None = None) -> str:
     With the layer of the network that raised it, and the user's line.
     """
     frames = list(traceback.walk_tb(error.__traceback__))
-    where = "" if network is None else f"{_place(network, (frame for frame, _ in frames))}{_line(frames)}"
+    where = "" if network is None else f"{_place(network, (frame for frame, _ in frames))}{users_line(frames)}"
     return f"{_cause(error, [frame for frame, _ in frames])}{where}"
-
-
-def _line(frames: Iterable[tuple[FrameType, int]]) -> str:
-    """The last line in a file that is neither ours nor installed; empty: there is none."""
-    places = [(Path(frame.f_code.co_filename), line) for frame, line in frames]
-    own = [(path.name, line) for path, line in places if not any(map(path.is_relative_to, FOREIGN)) and path.is_file()]
-    return f", at {own[-1][0]}:{own[-1][1]}" if own else ""
 
 
 def _cause(error: Exception, frames: Iterable[FrameType] = ()) -> str:
