@@ -272,3 +272,10 @@ def test_dropout_of_rounded_numbers_has_its_rate(dtype: torch.dtype, p: float) -
         assert found.dtype == dtype
         assert abs(float((found == 0).double().mean()) - p) < 0.002
         assert float(found.max()) == pytest.approx(1 / (1 - p), rel=8 * float(torch.finfo(dtype).eps))
+
+
+def test_what_is_kept_of_a_draw_belongs_to_no_transform() -> None:
+    count = 12_347
+    torch.func.grad(lambda x: (x * keyed(lambda: torch.rand(count))).sum())(torch.ones(()))
+    (kept,) = (value for (size, _), value in _COUNTERS.items() if size == count)
+    assert not torch._C._functorch.is_gradtrackingtensor(kept)

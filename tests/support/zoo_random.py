@@ -263,7 +263,9 @@ class NoisePerRow(Net):
     def middle(self, x: Any) -> Any:
         if not self.training:
             return x
-        return torch.func.vmap(lambda row: row + torch.randn_like(row), randomness="different")(x)
+        noisy = torch.func.vmap(lambda row: row + torch.randn_like(row), randomness="different")(x)
+        gradient = torch.func.grad(lambda row: (row * torch.rand_like(row)).square().sum())
+        return noisy + torch.func.vmap(gradient, randomness="different")(x)
 
 
 @refused("layer 'noise', Noisy, draws random numbers from the generator of torch")
@@ -329,6 +331,15 @@ class KeepsItsLastMask(Net):
     def middle(self, x: Any) -> Any:
         self.mask = torch.rand_like(x) > 0.5 if self.training else 1.0
         return x * self.mask
+
+
+@refused("iterates over its own layers")
+class KnowsItsLayers(Net):
+    def middle(self, x: Any) -> Any:
+        for layer in self.children():
+            if not isinstance(layer, nn.Linear):
+                raise TypeError(f"no layer of mine: {layer}")
+        return F.dropout(x, 0.5, self.training)
 
 
 @refused("its output changes from call to call")

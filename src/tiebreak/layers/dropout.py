@@ -43,7 +43,8 @@ def _counters(count: int, device: torch.device) -> Tensor:
     """mix(i) for the elements 0 to count - 1, computed once: it is most of a mask's work on a CPU."""
     found = _COUNTERS.get((count, device))
     if found is None:
-        found = mix(torch.arange(count, dtype=torch.int32, device=device))
+        with torch._C._DisableFuncTorch():  # a transform around the call would wrap what stays after it
+            found = mix(torch.arange(count, dtype=torch.int32, device=device))
         if type(found) is Tensor:  # a tensor that only stands for one while something is traced must not stay
             _COUNTERS[count, device] = found
     return found
@@ -78,7 +79,8 @@ def mask(shape: torch.Size, rate: Tensor, key: Tensor) -> Tensor:
 def mask_like(x: Tensor, shape: torch.Size, rate: float, key: Tensor) -> Tensor:
     """A mask for x, in its type. It is computed in float32 or more: float16 does not hold 2^32, bfloat16 few rates."""
     wide = torch.promote_types(x.dtype, torch.float32)
-    return mask(shape, torch.full((), rate, dtype=wide, device=x.device), key).to(x.dtype)
+    found = mask(shape, torch.full((), rate, dtype=wide, device=x.device), key)
+    return found.to(x.dtype) if x.is_floating_point() else found
 
 
 def apart(key: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ def places_apart(device: torch.device) -> list[Tensor]:
         if each.key() == TransformType.Vmap:
             mapped = CVmapInterpreterPtr(each)
             if mapped.randomness() == RandomnessType.Different:
-                rows = torch.arange(mapped.batchSize(), dtype=torch.int32, device=device)
+                with torch._C._DisableFuncTorch():  # a gradient around the call would wrap the rows
+                    rows = torch.arange(mapped.batchSize(), dtype=torch.int32, device=device)
                 found.append(torch._C._functorch._add_batch_dim(rows, 0, each.level()))
     return found

@@ -51,17 +51,17 @@ def without_draws(network: nn.Module, doing: str, call: Callable[[], Any]) -> An
         finally:
             for handle in handles:
                 handle.remove()
-            if torch.initial_seed() != CHECK_SEED:
-                raise TiebreakError(
-                    f"its forward pass seeds torch's generator (torch.manual_seed) in {doing}{drawing_line(call)};"
-                    " leave that out: what it draws in training follows from the run's seed"
-                )
-            if drawn := drawn_from(before):
-                layer, drawn = found[0] if found else ("it", drawn)
-                raise TiebreakError(
-                    f"{layer} draws random numbers from the generator of {drawn} in {doing}{drawing_line(call)}, which"
-                    f" no run could repeat; {REPEATABLE[doing]}"
-                )
+        if torch.initial_seed() != CHECK_SEED:
+            raise TiebreakError(
+                f"its forward pass seeds torch's generator (torch.manual_seed) in {doing}{drawing_line(call)}; leave"
+                " that out: what it draws in training follows from the run's seed"
+            )
+        if drawn := drawn_from(before):
+            layer, drawn = found[0] if found else ("it", drawn)
+            raise TiebreakError(
+                f"{layer} draws random numbers from the generator of {drawn} in {doing}{drawing_line(call)}, which"
+                f" no run could repeat; {REPEATABLE[doing]}"
+            )
     return result
 
 

@@ -165,9 +165,14 @@ def _check_hidden_layer(network: nn.Module, inputs: Inputs) -> None:
     with torch.no_grad():
         before = network(*inputs)
         key_functions(network)
-        if not same(before, network(*inputs)):
+        try:
+            kept = same(before, network(*inputs))
+        except Exception:  # of a layer that it does not know
+            kept = False
+        if not kept:
             raise TiebreakError(
-                "it calls F.dropout, or another function that draws, and iterates over its own layers; use nn.Dropout"
+                "it calls F.dropout, or another function that draws, and iterates over its own layers, to which one is"
+                " added for that; keep those that it calls in an nn.ModuleList"
             )
 
 
