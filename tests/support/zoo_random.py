@@ -290,7 +290,7 @@ class Seeds(Net):
         return x + torch.randn_like(x)
 
 
-@refused("'mask' is drawn in one step and used in later ones")
+@refused("'mask' is set in one step and used in later ones")
 class KeepsItsMask(Net):
     def middle(self, x: Any) -> Any:
         if not self.training:
@@ -300,7 +300,27 @@ class KeepsItsMask(Net):
         return x * self.mask
 
 
-@refused("'mask' is drawn in one step and used in later ones")
+@refused("'mask' is set in one step and used in later ones")
+class RegistersItsMaskLate(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        if not hasattr(self, "mask"):
+            self.register_buffer("mask", torch.rand(WIDTH))
+        return x * self.mask
+
+
+@refused("train() or eval() draws random numbers from the generator of torch, at zoo_random.py:")
+class DrawsAnEpochsMask(Net):
+    def train(self, mode: bool = True) -> Any:
+        self.mask = torch.rand(WIDTH) if mode else 1.0
+        return super().train(mode)
+
+    def middle(self, x: Any) -> Any:
+        return x * self.mask
+
+
+@refused("'mask' is set in one step and used in later ones")
 class KeepsTheMaskOfALayer(Net):
     def more(self) -> None:
         self.drop = nn.Dropout(0.5)
@@ -322,6 +342,17 @@ class ChangesTheRate(Net):
         if self.training:
             self.drop.p = 0.3
         return self.drop(x) * self.drop.p
+
+
+@trains(draws=True)
+class DecaysItsWeights(Net):
+    """In place, by drawn numbers: parameters are kept in checkpoints."""
+
+    def middle(self, x: Any) -> Any:
+        if self.training:
+            with torch.no_grad():
+                self.inner.weight.mul_(1 - 0.1 * torch.rand_like(self.inner.weight))
+        return F.relu(x)
 
 
 @trains(draws=True)

@@ -65,33 +65,49 @@ def without_draws(network: nn.Module, doing: str, call: Callable[[], Any]) -> An
     return result
 
 
+def check_modes(network: nn.Module) -> None:
+    """Refuse a network whose `train` or `eval` draws: they are called outside of steps."""
+    with seeded(CHECK_SEED):
+        before = generator_states()
+        network.train().eval()
+        if drawn := drawn_from(before):
+            line = drawing_line(lambda: network.train().eval())
+            raise TiebreakError(
+                f"its train() or eval() draws random numbers from the generator of {drawn}{line}, which no run could"
+                " repeat; draw in the forward pass"
+            )
+
+
 def check_kept_draws(make: Callable[[int], nn.Module], inputs: tuple[Tensor, ...]) -> None:
     """Refuse a network that goes on with what it drew in an earlier step: a resumed run would draw it anew."""
 
-    def passes(network: nn.Module, numbers: tuple[int, ...]) -> Tensor:
+    def step(network: nn.Module, key: int) -> Tensor:
         mode = KeyedFunctions(FunctionKey())
-        for number in numbers:
-            for layer in (mode.layer, *keyed(network).values()):
-                layer.key = torch.tensor(number, dtype=torch.int32)
-            restart_calls(network)
-            mode.layer.calls = 0
-            with torch.no_grad(), seeded(CHECK_SEED), mode:
-                found: Tensor = network(*inputs)
-        return found
+        for layer in (mode.layer, *keyed(network).values()):
+            layer.key = torch.tensor(key, dtype=torch.int32)
+        restart_calls(network)
+        with torch.no_grad(), seeded(CHECK_SEED), mode:
+            return network(*inputs)  # type: ignore[no-any-return]
 
     fresh, earlier = make(0).train(), make(0).train()
     buffers = {name: value.clone() for name, value in earlier.named_buffers()}
+    params = [(each, each.detach().clone()) for each in earlier.parameters()]
     try:
-        wanted = passes(fresh, (1,))
-        passes(earlier, (2,))
+        wanted = step(fresh, 1)
+        step(earlier, 2)
+        for each, start in params:
+            each.data.copy_(start)
         for name, value in earlier.named_buffers():
-            value.copy_(buffers[name])
-        found = passes(earlier, (1,))
+            if name in buffers:
+                value.copy_(buffers[name])
+        found = step(earlier, 1)
     except Exception:  # it may raise anything: training will raise it again, and say which run failed
         return
     if not same(wanted, found):
-        name = changed_attribute(unregistered(fresh), unregistered(earlier))
+        late = (name for name, _ in earlier.named_buffers() if name not in buffers)
+        name = changed_attribute(unregistered(fresh), unregistered(earlier)) or next(late, "")
         raise TiebreakError(
-            f"{repr(name) if name else 'something'} is drawn in one step and used in later ones, and is not registered,"
-            " so that a resumed run would not have it; use register_buffer, or draw it in every step"
+            f"{repr(name) if name else 'something'} is set in one step and used in later ones, and is not registered"
+            " from the start, so that a resumed run would not have it; use register_buffer in the constructor, or draw"
+            " it in every step"
         )

@@ -20,7 +20,7 @@ from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
 from tiebreak.layers.dropout import keyed, restart_calls
 from tiebreak.layers.functional_dropout import FunctionKey, KeyedFunctions, key_functions
 from tiebreak.layers.global_generators import seeded
-from tiebreak.models.draw_checks import check_kept_draws, without_draws
+from tiebreak.models.draw_checks import check_kept_draws, check_modes, without_draws
 from tiebreak.models.unregistered import changed_attribute, same, unregistered
 
 Inputs = tuple[Tensor, ...]
@@ -30,6 +30,7 @@ Make = Callable[[int], nn.Module]  # builds the network from a seed
 def check_network(make: Make, inputs: Inputs) -> bool:
     """Refuse a network whose runs could not be repeated. Returns whether it draws by functions."""
     inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
+    check_modes(make(0))
     _check_evaluation(make(0).eval(), inputs)
     _check_parameters(make(0))
     functional = _check_training(make(0).train(), inputs)
