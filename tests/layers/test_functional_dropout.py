@@ -108,6 +108,13 @@ def test_multi_head_attention_drops_with_the_key(weights: bool) -> None:
     assert F.dropout.__module__ == "torch.nn.functional"
 
 
+def test_a_layer_of_the_users_is_kept_whatever_its_name() -> None:
+    network = Net()
+    network.functional_dropout = nn.Dropout(0.5)
+    key_functions(network)
+    assert type(network.functional_dropout) is nn.Dropout
+
+
 def test_a_rate_outside_of_zero_to_one_is_refused_as_torch_does() -> None:
     with KeyedFunctions(FunctionKey()), pytest.raises(ValueError, match="between 0 and 1"):
         F.dropout(torch.ones(3), 1.5)

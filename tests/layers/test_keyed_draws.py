@@ -15,6 +15,7 @@ from scipy import stats
 from torch import Tensor
 from torch.func import vmap
 
+from tiebreak.layers.dropout import _COUNTERS, Dropout
 from tiebreak.layers.functional_dropout import FunctionKey, KeyedFunctions
 from tiebreak.layers.keyed_draws import DIGITS, DRAWS, LARGEST_SPAN, SELU
 
@@ -27,6 +28,7 @@ CALLS: dict[str, Callable[[], Tensor]] = {  # each as torch allows it
     "rand size": lambda: torch.rand((2, 3), dtype=torch.float64),
     "rand keyword": lambda: torch.rand(size=(2, 3), device="cpu", requires_grad=True),
     "rand none": lambda: torch.rand(()),
+    "rand of NumPy's numbers": lambda: torch.rand(np.int64(3)),  # type: ignore[call-overload]
     "rand empty": lambda: torch.rand(0, 3),
     "randn": lambda: torch.randn([4], dtype=torch.bfloat16),
     "rand_like": lambda: torch.rand_like(X),
@@ -222,3 +224,58 @@ def test_a_generator_of_the_users_own_is_left_alone() -> None:
 def test_a_probability_outside_of_zero_to_one_is_refused(call: Callable[[], Tensor]) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         keyed(call)
+
+
+def test_many_samples_with_replacement_take_memory_for_samples_and_shares_not_for_their_product() -> None:
+    found = keyed(lambda: torch.multinomial(torch.ones(3001), 1999, replacement=True))
+    assert found.unique().numel() > 1000
+    assert all(count != 3001 * 1999 for count, _ in _COUNTERS)
+
+
+@pytest.mark.parametrize("call", [lambda: torch.randn(3, dtype=torch.complex64), lambda: torch.randn_like(X + 0j)])
+def test_numbers_of_a_type_that_is_not_drawn_here_are_left_to_torch(call: Callable[[], Tensor]) -> None:
+    before = torch.get_rng_state()
+    assert keyed(call).is_complex()
+    assert not torch.equal(torch.get_rng_state(), before)
+    with pytest.raises(RuntimeError, match="not implemented for 'Long'"):
+        keyed(lambda: torch.rand_like(torch.arange(3)))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [torch.rand_like, lambda row: torch.empty(4).bernoulli_() + row, lambda row: row.new(4).normal_(), F.dropout],
+)
+def test_rows_of_a_users_own_vmap_draw_apart_where_it_says_so(call: Callable[[Tensor], Tensor]) -> None:
+    rows = torch.ones(50, 4)
+    found = keyed(lambda: vmap(call, randomness="different")(rows))
+    assert len(found.unique(dim=0)) > 5
+    same = keyed(lambda: vmap(call, randomness="same")(rows))
+    assert len(same.unique(dim=0)) == 1
+    keys = torch.tensor([3, 4], dtype=torch.int32)
+    runs = vmap(lambda key: keyed(lambda: vmap(call, randomness="different")(rows), key))(keys)
+    torch.testing.assert_close(
+        runs, torch.stack([keyed(lambda: vmap(call, randomness="different")(rows), key) for key in keys])
+    )
+
+
+def test_rows_of_a_users_own_vmap_have_masks_of_their_own() -> None:
+    found = vmap(Dropout(0.5), randomness="different")(torch.ones(50, 4))
+    assert len(found.unique(dim=0)) > 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("p", [0.1, 0.9])
+def test_dropout_of_rounded_numbers_has_its_rate(dtype: torch.dtype, p: float) -> None:
+    ones = torch.ones(400, 500, dtype=dtype)
+    for call in (lambda: F.dropout(ones, p), lambda: F.dropout1d(ones[..., None], p)):
+        found = keyed(call)
+        assert found.dtype == dtype
+        assert abs(float((found == 0).double().mean()) - p) < 0.002
+        assert float(found.max()) == pytest.approx(1 / (1 - p), rel=8 * float(torch.finfo(dtype).eps))
+
+
+def test_what_is_kept_of_a_draw_belongs_to_no_transform() -> None:
+    count = 12_347
+    torch.func.grad(lambda x: (x * keyed(lambda: torch.rand(count))).sum())(torch.ones(()))
+    (kept,) = (value for (size, _), value in _COUNTERS.items() if size == count)
+    assert not torch._C._functorch.is_gradtrackingtensor(kept)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from support.families import FAMILIES
 from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
+from tiebreak.layers.functional_dropout import key_functions
 from tiebreak.models.design import Images, Shape
 from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
@@ -94,6 +95,22 @@ class Centred(Constant):
             self.mean = 0.9 * self.mean + 0.1 * inputs[0].mean()
             return super().forward()
         return super().forward() - self.mean
+
+
+class Mixup(Constant):
+    def forward(self, *inputs: Tensor) -> Tensor:
+        x = inputs[0].mean(dim=(1, 2, 3))
+        x = 0.7 * x + 0.3 * x[torch.randperm(len(x))] if self.training else x
+        return self.bias + x[:, None].expand(-1, self.shape.output(2)[1])
+
+
+def test_rows_that_are_mixed_at_random_are_noticed() -> None:
+    """One permutation of three rows may leave the first where it is."""
+    shape = Images(channels=1, height=4, width=4, classes=3)
+    network = Mixup(shape)
+    key_functions(network)
+    assert mixes_rows(network, shape)
+    assert not mixes_rows(network, shape, training=False)
 
 
 def test_a_running_mean_of_batches_is_a_statistic_over_the_batch() -> None:

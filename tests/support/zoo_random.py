@@ -158,7 +158,7 @@ class Permutes(Net):
         return x[:, torch.randperm(WIDTH)] if self.training else x
 
 
-@refused("generator of NumPy")
+@refused("in training, at zoo_random.py:")
 class DrawsNumpy(Net):
     def middle(self, x: Any) -> Any:
         return x * float(np.random.rand()) if self.training else x  # noqa: NPY002
@@ -170,7 +170,7 @@ class DrawsPython(Net):
         return x if self.training and random.random() < 0.5 else 2 * x
 
 
-@refused("generator of torch in evaluation")
+@refused("generator of torch in evaluation, at zoo_random.py:")
 class DropsInEvaluation(Net):
     def middle(self, x: Any) -> Any:
         return F.dropout(x, 0.5)
@@ -239,6 +239,35 @@ class Latent(Net):
         return sample + F.gumbel_softmax(x, tau=0.7, hard=True)
 
 
+@trains(draws=True)
+class DropsPixels(Net):
+    """It fills a tensor made from its input, which is the run's own batch."""
+
+    def forward(self, images: Any) -> Any:
+        kept = images.new_empty(len(images), 1, 1, 6).bernoulli_(0.8) / 0.8 if self.training else 1.0
+        return self.out(torch.tanh(self.inner((images * kept).flatten(1))))
+
+
+@trains(draws=True)
+class LaplaceNoise(Net):
+    """By `Tensor.new`, as some of torch.distributions draw."""
+
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        return torch.distributions.Laplace(x, 0.1).rsample() + torch.distributions.Exponential(2.0).sample(x.shape)
+
+
+@trains(draws=True)
+class NoisePerRow(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        noisy = torch.func.vmap(lambda row: row + torch.randn_like(row), randomness="different")(x)
+        gradient = torch.func.grad(lambda row: (row * torch.rand_like(row)).square().sum())
+        return noisy + torch.func.vmap(gradient, randomness="different")(x)
+
+
 @refused("layer 'noise', Noisy, draws random numbers from the generator of torch")
 class Cauchy(Net):
     class Noisy(nn.Module):
@@ -250,6 +279,98 @@ class Cauchy(Net):
 
     def middle(self, x: Any) -> Any:
         return self.noise(x)
+
+
+@refused("seeds torch's generator (torch.manual_seed) in training")
+class Seeds(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        torch.manual_seed(0)
+        return x + torch.randn_like(x)
+
+
+@refused("'mask' is set in one step and used in later ones")
+class KeepsItsMask(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        if not hasattr(self, "mask"):
+            self.mask = torch.rand(WIDTH) > 0.5
+        return x * self.mask
+
+
+@refused("'mask' is set in one step and used in later ones")
+class RegistersItsMaskLate(Net):
+    def middle(self, x: Any) -> Any:
+        if not self.training:
+            return x
+        if not hasattr(self, "mask"):
+            self.register_buffer("mask", torch.rand(WIDTH))
+        return x * self.mask
+
+
+@refused("train() or eval() draws random numbers from the generator of torch, at zoo_random.py:")
+class DrawsAnEpochsMask(Net):
+    def train(self, mode: bool = True) -> Any:
+        self.mask = torch.rand(WIDTH) if mode else 1.0
+        return super().train(mode)
+
+    def middle(self, x: Any) -> Any:
+        return x * self.mask
+
+
+@refused("'mask' is set in one step and used in later ones")
+class KeepsTheMaskOfALayer(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.5)
+        self.mask: Any = None
+
+    def middle(self, x: Any) -> Any:
+        if self.training and self.mask is None:
+            self.mask = self.drop(torch.ones(WIDTH))
+        return x * self.mask if self.training else x
+
+
+@refused("changes the rate `p` of an nn.Dropout, from 0.5 to 0.3")
+class ChangesTheRate(Net):
+    def more(self) -> None:
+        self.drop = nn.Dropout(0.1)
+        self.drop.p = 0.5
+
+    def middle(self, x: Any) -> Any:
+        if self.training:
+            self.drop.p = 0.3
+        return self.drop(x) * self.drop.p
+
+
+@trains(draws=True)
+class DecaysItsWeights(Net):
+    """In place, by drawn numbers: parameters are kept in checkpoints."""
+
+    def middle(self, x: Any) -> Any:
+        if self.training:
+            with torch.no_grad():
+                self.inner.weight.mul_(1 - 0.1 * torch.rand_like(self.inner.weight))
+        return F.relu(x)
+
+
+@trains(draws=True)
+class KeepsItsLastMask(Net):
+    """To look at it; each step draws its own."""
+
+    def middle(self, x: Any) -> Any:
+        self.mask = torch.rand_like(x) > 0.5 if self.training else 1.0
+        return x * self.mask
+
+
+@refused("iterates over its own layers")
+class KnowsItsLayers(Net):
+    def middle(self, x: Any) -> Any:
+        for layer in self.children():
+            if not isinstance(layer, nn.Linear):
+                raise TypeError(f"no layer of mine: {layer}")
+        return F.dropout(x, 0.5, self.training)
 
 
 @refused("its output changes from call to call")

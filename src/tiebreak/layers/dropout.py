@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.errors import TiebreakError
+from tiebreak.layers.transforms import places_apart
 
 GOLDEN = 0x9E3779B9 - 2**32  # 2^32 / golden ratio, odd, as a signed 32-bit integer
 
@@ -42,7 +43,8 @@ def _counters(count: int, device: torch.device) -> Tensor:
     """mix(i) for the elements 0 to count - 1, computed once: it is most of a mask's work on a CPU."""
     found = _COUNTERS.get((count, device))
     if found is None:
-        found = mix(torch.arange(count, dtype=torch.int32, device=device))
+        with torch._C._DisableFuncTorch():  # a transform around the call would wrap what stays after it
+            found = mix(torch.arange(count, dtype=torch.int32, device=device))
         if type(found) is Tensor:  # a tensor that only stands for one while something is traced must not stay
             _COUNTERS[count, device] = found
     return found
@@ -74,6 +76,20 @@ def mask(shape: torch.Size, rate: Tensor, key: Tensor) -> Tensor:
     return (keep / torch.threshold(1 - rate, 0.0, torch.inf)).view(shape)
 
 
+def mask_like(x: Tensor, shape: torch.Size, rate: float, key: Tensor) -> Tensor:
+    """A mask for x, in its type. It is computed in float32 or more: float16 does not hold 2^32, bfloat16 few rates."""
+    wide = torch.promote_types(x.dtype, torch.float32)
+    found = mask(shape, torch.full((), rate, dtype=wide, device=x.device), key)
+    return found.to(x.dtype) if x.is_floating_point() else found
+
+
+def apart(key: Tensor) -> Tensor:
+    """The key, with one of its own for every row of a user's `torch.func.vmap(…, randomness="different")`."""
+    for row in places_apart(key.device):
+        key = mix(key ^ mix(row + 1))
+    return key
+
+
 class Keyed(nn.Module):
     """A layer that draws random numbers. Its key is a buffer, so that one run sets it and a cohort stacks it."""
 
@@ -91,7 +107,7 @@ class Keyed(nn.Module):
     def next_key(self) -> Tensor:
         """The key of the next call in this pass; the first call's is the layer's own."""
         call = self.count_call()
-        return self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31))
+        return apart(self.key if call == 0 else mix(self.key ^ ((call * GOLDEN + 2**31) % 2**32 - 2**31)))
 
     def count_call(self) -> int:
         """The number of the next call in this pass, which counts as made."""
@@ -122,6 +138,19 @@ class Dropout(Keyed):
     def add_rate(self, rate: float) -> None:
         """Register the rate."""
         self.register_buffer("rate", torch.tensor(rate), persistent=False)
+
+    @property
+    def p(self) -> float:
+        """The rate that an `nn.Dropout` was built with."""
+        return float(self.__dict__["p"])
+
+    @p.setter
+    def p(self, rate: float) -> None:
+        if rate != self.p:
+            raise TiebreakError(
+                f"it changes the rate `p` of an nn.Dropout, from {self.p:g} to {rate:g}, which would have no effect;"
+                " use F.dropout(x, p, self.training)"
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         """x with dropout in training mode, x itself in evaluation mode."""

@@ -18,10 +18,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from tiebreak.layers.dropout import Keyed, mask
-from tiebreak.layers.keyed_draws import DRAWS
+from tiebreak.layers.dropout import Keyed, apart, mask_like
+from tiebreak.layers.keyed_draws import DRAWS, shape_of
 
-HIDDEN = "functional_dropout"  # the name of the hidden layer
+HIDDEN = "tiebreak_draws"  # the name of the hidden layer: none that a user would give to one of his own
 _attention = F.scaled_dot_product_attention
 _multi_head = F.multi_head_attention_forward
 
@@ -66,21 +66,28 @@ class KeyedFunctions(TorchFunctionMode):
         if p == 0:  # a mask of ones; the calls that follow keep their keys
             self.layer.count_call()
             return input
-        rate = torch.full((), p, dtype=input.dtype, device=input.device)
-        scales = mask(input.shape, rate, self.layer.next_key())
+        scales = mask_like(input, input.shape, p, self.layer.next_key())
         return input.mul_(scales) if inplace else input * scales
 
     def empty(self, *size: Any, **given: Any) -> Tensor:
         """`torch.empty`, to be filled with random numbers: a tensor of the run, so that each can have its own."""
         if given.keys() - {"size", "dtype", "device"}:
             return torch.empty(*size, **given)
-        shape = given.get("size", size[0] if len(size) == 1 and not isinstance(size[0], int) else size)
         dtype, device = given.get("dtype"), given.get("device")
-        return self.layer.key.new_empty(
-            tuple(shape),
-            dtype=torch.get_default_dtype() if dtype is None else dtype,
-            device=torch.get_default_device() if device is None else device,
+        return self._of_run(
+            shape_of(given.get("size", size)),
+            torch.get_default_dtype() if dtype is None else dtype,
+            torch.get_default_device() if device is None else device,
         )
+
+    def new(self, like: Tensor, *size: Any, **given: Any) -> Tensor:
+        """`x.new(2, 3)`, `x.new(torch.Size(…))`, as some of `torch.distributions` do; a list would be values."""
+        if given or not size or not all(isinstance(each, int | torch.Size) for each in size):
+            return like.new(*size, **given)
+        return self._of_run(shape_of(size), like.dtype, like.device)
+
+    def _of_run(self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+        return apart(self.layer.key).new_empty(shape, dtype=dtype, device=device)
 
     def plain_dropout(self, input: Tensor, p: float, train: bool) -> Tensor:
         """`torch.dropout`."""
@@ -121,6 +128,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     F.dropout: KeyedFunctions.dropout,
     torch.dropout: KeyedFunctions.plain_dropout,
     torch.empty: KeyedFunctions.empty,
+    Tensor.new: KeyedFunctions.new,
     _attention: KeyedFunctions.attention,
     _multi_head: KeyedFunctions.multi_head,
 }

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tiebreak.layers.dropout import hashed, mask, mix
+from tiebreak.layers.dropout import hashed, mask_like, mix
 
 DIGITS = {torch.float64: 32, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}  # of a number below 1
 LARGEST_SPAN = 2**31  # of whole numbers, whose product with 32 bits fits into 64
@@ -60,20 +60,27 @@ def _made(found: Tensor, device: Any = None, requires_grad: bool = False, **unus
     return found.requires_grad_() if requires_grad else found
 
 
+def shape_of(size: Any) -> tuple[int, ...]:
+    """Of `torch.rand(2, 3)` and `torch.rand((2, 3))`, also with numbers of NumPy."""
+    size = size[0] if len(size) == 1 and not isinstance(size[0], SupportsIndex) else size
+    return tuple(map(int, size))
+
+
 def _new(draw: Distribution) -> Callable[..., Any]:
     """`torch.rand(2, 3)`, `torch.rand((2, 3), dtype=…)`."""
 
-    def made(key: Tensor, *size: Any, dtype: torch.dtype | None = None, **more: Any) -> Tensor:
-        shape = more.pop("size", size)
-        shape = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
-        return _made(draw(tuple(shape), key, dtype or torch.get_default_dtype()), **more)
+    def made(key: Tensor, *size: Any, dtype: torch.dtype | None = None, **more: Any) -> Any:
+        shape, kind = shape_of(more.pop("size", size)), dtype or torch.get_default_dtype()
+        return _made(draw(shape, key, kind), **more) if kind in DIGITS else NotImplemented
 
     return made
 
 
 def _like(draw: Distribution) -> Callable[..., Any]:
-    def made(key: Tensor, input: Tensor, *, dtype: torch.dtype | None = None, **more: Any) -> Tensor:
-        return _made(draw(input.shape, key, dtype or input.dtype), **{"device": input.device, **more})
+    def made(key: Tensor, input: Tensor, *, dtype: torch.dtype | None = None, **more: Any) -> Any:
+        kind = dtype or input.dtype
+        more = {"device": input.device, **more}
+        return _made(draw(input.shape, key, kind), **more) if kind in DIGITS else NotImplemented
 
     return made
 
@@ -117,34 +124,40 @@ def _fill_bernoulli(key: Tensor, self: Tensor, p: Tensor | float = 0.5) -> Tenso
     return self.copy_(_kept(self.shape, key, p))
 
 
-def _fill_uniform(key: Tensor, self: Tensor, from_: float = 0.0, to: float = 1.0, **more: float) -> Tensor:
+def _fill(draw: Distribution, key: Tensor, self: Tensor, factor: float, shift: float) -> Any:
+    return self.copy_(shift + factor * draw(self.shape, key, self.dtype)) if self.dtype in DIGITS else NotImplemented
+
+
+def _fill_uniform(key: Tensor, self: Tensor, from_: float = 0.0, to: float = 1.0, **more: float) -> Any:
     low = more.get("from", from_)
-    return self.copy_(low + (to - low) * uniform(self.shape, key, self.dtype))
+    return _fill(uniform, key, self, to - low, low)
 
 
-def _fill_normal(key: Tensor, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    return self.copy_(mean + std * normal(self.shape, key, self.dtype))
+def _fill_normal(key: Tensor, self: Tensor, mean: float = 0.0, std: float = 1.0) -> Any:
+    return _fill(normal, key, self, std, mean)
 
 
-def _fill_exponential(key: Tensor, self: Tensor, lambd: float = 1.0) -> Tensor:
-    return self.copy_(exponential(self.shape, key, self.dtype) / lambd)
+def _fill_exponential(key: Tensor, self: Tensor, lambd: float = 1.0) -> Any:
+    return _fill(exponential, key, self, 1 / lambd, 0.0)
 
 
-def _normal(key: Tensor, mean: Any, std: Any = 1.0, size: Any = None, **more: Any) -> Tensor:
+def _normal(key: Tensor, mean: Any, std: Any = 1.0, size: Any = None, **more: Any) -> Any:
     """`torch.normal` of tensors, or of two numbers and a size."""
     middle, spread = (each.detach() if isinstance(each, Tensor) else each for each in (mean, std))
     both = middle + spread
     if not isinstance(both, Tensor):
-        return _made(mean + std * _new(normal)(key, size, dtype=more.pop("dtype", None)), **more)
-    return middle + spread * normal(both.shape, key, both.dtype)
+        found = _new(normal)(key, size, dtype=more.pop("dtype", None))
+        return found if found is NotImplemented else _made(mean + std * found, **more)
+    return middle + spread * normal(both.shape, key, both.dtype) if both.dtype in DIGITS else NotImplemented
 
 
 def _multinomial(key: Tensor, input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
     p = input.detach()
-    if replacement:
-        p = p.unsqueeze(-2).expand(*p.shape[:-1], num_samples, p.shape[-1])
-        return (p / exponential(p.shape, key, p.dtype)).argmax(dim=-1)
-    return (p / exponential(p.shape, key, p.dtype)).topk(num_samples, dim=-1).indices
+    if not replacement:
+        return (p / exponential(p.shape, key, p.dtype)).topk(num_samples, dim=-1).indices
+    ends = p.double().cumsum(dim=-1)  # where each number's part of the line from 0 to the sum ends
+    points = uniform((*p.shape[:-1], num_samples), key, torch.float64) * ends[..., -1:]
+    return torch.searchsorted(ends, points, right=True).clamp(max=p.shape[-1] - 1)
 
 
 def _gumbel_softmax(
@@ -180,7 +193,7 @@ def _channel_dropout(unbatched: int) -> Callable[..., Any]:
     def dropped(key: Tensor, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         if not training or p == 0:
             return NotImplemented
-        scales = mask(_channels(input, unbatched), _rate(p, input), key)
+        scales = mask_like(input, _channels(input, unbatched), _checked(p), key)
         return input.mul_(scales) if inplace else input * scales
 
     return dropped
@@ -191,10 +204,10 @@ def _channels(input: Tensor, unbatched: int) -> torch.Size:
     return torch.Size((*input.shape[:lead], *[1] * (input.ndim - lead)))
 
 
-def _rate(p: float, input: Tensor) -> Tensor:
+def _checked(p: float) -> float:
     if not 0 <= p <= 1:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return torch.full((), p, dtype=input.dtype, device=input.device)
+    return p
 
 
 def _alpha_dropout(of_channels: bool) -> Callable[..., Any]:
@@ -204,7 +217,7 @@ def _alpha_dropout(of_channels: bool) -> Callable[..., Any]:
         if not training or p in (0, 1):
             return NotImplemented
         shape = _channels(input, 0) if of_channels else input.shape
-        keep = (mask(shape, _rate(p, input), key) > 0).to(input.dtype)
+        keep = (mask_like(input, shape, _checked(p), key) > 0).to(input.dtype)
         a = ((SELU**2 * p + 1) * (1 - p)) ** -0.5
         found = input * (keep * a) + ((keep - 1) * (SELU * a) + SELU * a * p)
         return input.copy_(found) if inplace else found

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -16,15 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, stack_module_state, vmap
 
-from tiebreak.errors import PACKAGE, TiebreakError
+from tiebreak.errors import TiebreakError
 from tiebreak.layers.gradient_hooks import hook_obstacle
 from tiebreak.layers.mapped_forms import mapped_forms
 from tiebreak.layers.rnn import use_plain_cells
-from tiebreak.models.design import Shape, Words
+from tiebreak.models.design import Graph, Shape, Words
+from tiebreak.models.users_lines import users_line
 
 FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 NO_RULE = re.compile(r"Batching rule not implemented for (aten::\w+(?:\.\w+)?)")  # its error: it cannot do that
-FOREIGN = (PACKAGE, *(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")))
 MAX_LENGTH = 160  # characters of a reason
 OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
 OWN_FUNCTION = (
@@ -82,10 +80,12 @@ def fusion_limits(build: Callable[[], nn.Module], shape: Shape) -> tuple[str, st
     use_plain_cells(network, True)
     params, buffers = stack_module_state([network, network])
     example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
+    of_run = 0 if not isinstance(shape, Graph) else None  # in training each run has a batch of its own, but one graph
+    batches = example if of_run is None else tuple(torch.stack([each, each]) for each in example)
     slow = dict[str, None]()
 
-    def loss(params: dict[str, Tensor], buffers: dict[str, Tensor]) -> Tensor:
-        return functional_call(network, (params, buffers), example).square().mean()  # type: ignore[no-any-return]
+    def loss(params: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
+        return functional_call(network, (params, buffers), inputs).square().mean()  # type: ignore[no-any-return]
 
     def note(message: Warning | str, *_: Any) -> None:
         if found := FALLBACK.search(str(message)):
@@ -96,10 +96,10 @@ def fusion_limits(build: Callable[[], nn.Module], shape: Shape) -> tuple[str, st
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), mapped_forms():
             warnings.simplefilter("always")
             warnings.showwarning = note  # type: ignore[assignment]  # restored with the filters
-            vmap(grad(loss))(params, buffers)
+            vmap(grad(loss), in_dims=(0, 0, of_run))(params, buffers, batches)
             with torch.no_grad():  # evaluation takes other kernels: recurrent layers of torch have no rule there
                 network.eval()
-                vmap(loss)(params, buffers)
+                vmap(loss, in_dims=(0, 0, None))(params, buffers, example)
     except Exception as error:  # the design may raise anything
         return explain_error(error, network), ""
     return "", ", ".join(slow)
@@ -121,15 +121,8 @@ def explain_error(error: Exception, network: nn.Module | None = None) -> str:
     With the layer of the network that raised it, and the user's line.
     """
     frames = list(traceback.walk_tb(error.__traceback__))
-    where = "" if network is None else f"{_place(network, (frame for frame, _ in frames))}{_line(frames)}"
+    where = "" if network is None else f"{_place(network, (frame for frame, _ in frames))}{users_line(frames)}"
     return f"{_cause(error, [frame for frame, _ in frames])}{where}"
-
-
-def _line(frames: Iterable[tuple[FrameType, int]]) -> str:
-    """The last line in a file that is neither ours nor installed; empty: there is none."""
-    places = [(Path(frame.f_code.co_filename), line) for frame, line in frames]
-    own = [(path.name, line) for path, line in places if not any(map(path.is_relative_to, FOREIGN)) and path.is_file()]
-    return f", at {own[-1][0]}:{own[-1][1]}" if own else ""
 
 
 def _cause(error: Exception, frames: Iterable[FrameType] = ()) -> str:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from tiebreak.layers.batchnorm import BatchNorm
-from tiebreak.layers.dropout import dropouts, restart_calls
+from tiebreak.layers.dropout import dropouts, keyed, restart_calls
 from tiebreak.models.design import Graph, Shape, Words
 
 ROWS = 2
+DRAWS = 4  # of a network that draws: which rows it mixes may be drawn too
 
 
 def ignores_input(network: nn.Module, shape: Shape) -> bool:
@@ -58,18 +59,21 @@ def mixes_rows(network: nn.Module, shape: Shape, *, training: bool = True) -> bo
         one, other = inputs[0], torch.zeros_like(inputs[0])
     other[0] = one[0]
 
-    def first_row(values: Tensor) -> list[Tensor]:
+    def first_row(values: Tensor, draw: int) -> list[Tensor]:
         trained = copy.deepcopy(network).train(training)
         for layer in trained.modules():
             if isinstance(layer, BatchNorm):
                 layer.eval()
+        for layer in keyed(trained).values():
+            layer.key.fill_(draw)
         restart_calls(trained)
         with torch.no_grad():
             output = trained(values, *inputs[1:])[0]
         return [output, *(each.to(output.dtype) for each in trained.buffers())]
 
     try:
-        pairs = zip(first_row(one), first_row(other), strict=True)
+        draws = range(DRAWS if training and keyed(network) else 1)
+        pairs = [pair for draw in draws for pair in zip(first_row(one, draw), first_row(other, draw), strict=True)]
         return not all(torch.allclose(each, again, rtol=1e-4, atol=1e-6, equal_nan=True) for each, again in pairs)
     except Exception:  # it may raise anything, in training mode or when it is copied: training will say so
         return False

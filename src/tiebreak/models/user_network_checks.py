@@ -17,25 +17,25 @@ from torch import Tensor, nn
 
 from tiebreak.errors import TiebreakError
 from tiebreak.layers.buffer_updates import rebound_buffers, take_buffer_updates
-from tiebreak.layers.dropout import restart_calls
+from tiebreak.layers.dropout import keyed, restart_calls
 from tiebreak.layers.functional_dropout import FunctionKey, KeyedFunctions, key_functions
-from tiebreak.layers.global_generators import drawn_from, generator_states, seeded
+from tiebreak.layers.global_generators import seeded
+from tiebreak.models.draw_checks import check_kept_draws, check_modes, without_draws
 from tiebreak.models.unregistered import changed_attribute, same, unregistered
 
 Inputs = tuple[Tensor, ...]
 Make = Callable[[int], nn.Module]  # builds the network from a seed
-REPEATABLE = {  # what to do instead of a draw that no run could repeat
-    "evaluation": "draw only `if self.training`",
-    "training": "use nn.Dropout, or draw by torch.rand, randn, randint, randperm, bernoulli_, uniform_ or normal_",
-}
 
 
 def check_network(make: Make, inputs: Inputs) -> bool:
     """Refuse a network whose runs could not be repeated. Returns whether it draws by functions."""
     inputs = tuple(_random(each) if each.is_floating_point() else each for each in inputs)
+    check_modes(make(0))
     _check_evaluation(make(0).eval(), inputs)
     _check_parameters(make(0))
     functional = _check_training(make(0).train(), inputs)
+    if functional or keyed(make(0)):
+        check_kept_draws(make, inputs)
     _check_building(make, inputs)
     if functional:
         _check_hidden_layer(make(0).eval(), inputs)
@@ -91,8 +91,7 @@ def _check_building(make: Make, inputs: Inputs) -> None:
 def _check_evaluation(network: nn.Module, inputs: Inputs) -> None:
     """Evaluation draws nothing, changes no tensor of the network, and gives the same output again."""
     with torch.no_grad(), seeded(0):
-        with _no_draws(network, "evaluation"):
-            network(*inputs)
+        without_draws(network, "evaluation", lambda: network(*inputs))
         before = {name: (id(value), value._version) for name, value in _tensors(network).items()}
         first = network(*inputs)
         after = {name: (id(value), value._version) for name, value in _tensors(network).items()}
@@ -125,8 +124,7 @@ def _check_training(network: nn.Module, inputs: Inputs) -> bool:
         return out.detach(), *gradients
 
     try:
-        with seeded(0), _no_draws(network, "training"):
-            first = call()
+        first = without_draws(network, "training", call)
         now = {name: (id(each), each.data_ptr()) for name, each in network.named_parameters()}
         if moved := next((name for name in {**places, **now} if places.get(name) != now.get(name)), ""):
             raise TiebreakError(
@@ -168,9 +166,14 @@ def _check_hidden_layer(network: nn.Module, inputs: Inputs) -> None:
     with torch.no_grad():
         before = network(*inputs)
         key_functions(network)
-        if not same(before, network(*inputs)):
+        try:
+            kept = same(before, network(*inputs))
+        except Exception:  # of a layer that it does not know
+            kept = False
+        if not kept:
             raise TiebreakError(
-                "it calls F.dropout, or another function that draws, and iterates over its own layers; use nn.Dropout"
+                "it calls F.dropout, or another function that draws, and iterates over its own layers, to which one is"
+                " added for that; keep those that it calls in an nn.ModuleList"
             )
 
 
@@ -219,37 +222,3 @@ def _restored(network: nn.Module) -> Iterator[None]:
             if not isinstance(tensor, nn.Parameter):
                 tensor.detach_()
             tensor.data.copy_(value)
-
-
-@contextmanager
-def _no_draws(network: nn.Module, doing: str) -> Iterator[None]:
-    """Refuse draws from a global generator inside, by the name of the innermost layer that draws."""
-    started: list[dict[str, Any]] = []
-    found: list[tuple[str, str]] = []  # layer, generator
-
-    def enter(layer: nn.Module, args: Any) -> None:
-        started.append(generator_states())
-
-    def leave(name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def hook(layer: nn.Module, args: Any, output: Any) -> None:
-            if (drawn := drawn_from(started.pop())) and not found:
-                found.append((f"layer {name!r}, {type(layer).__name__}," if name else "it", drawn))
-
-        return hook
-
-    handles = []
-    for name, layer in network.named_modules():
-        handles.append(layer.register_forward_pre_hook(enter, prepend=True))
-        handles.append(layer.register_forward_hook(leave(name), always_call=True))
-    before = generator_states()
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-    if drawn := drawn_from(before):
-        layer, drawn = found[0] if found else ("it", drawn)
-        raise TiebreakError(
-            f"{layer} draws random numbers from the generator of {drawn} in {doing}, which no run could repeat;"
-            f" {REPEATABLE[doing]}"
-        )

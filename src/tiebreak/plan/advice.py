@@ -178,8 +178,9 @@ def _network(study: Study, design: str, facts: NetworkFacts, train: int) -> Iter
     batch = study.budget.batch
     if facts.mixes_rows and batch < train and train % batch:
         yield (
-            f"{design}: it computes statistics over the batch, and the last batch of an epoch ({train % batch} of "
-            f"{batch}) is padded with rows that count in them; use nn.BatchNorm, or a batch that divides {train:,}"
+            f"{design}: it computes statistics over the batch or mixes its rows, and the last batch of an epoch "
+            f"({train % batch} of {batch}) is padded with rows that count there; use nn.BatchNorm for statistics, or a"
+            f" batch that divides {train:,}"
         )
     grids = [study.grid_of(arm) for arm in study.arms if arm.design == design]
     tuned = max((len(grid.get("dropout", ())) for grid in grids), default=0)

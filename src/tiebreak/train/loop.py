@@ -127,7 +127,8 @@ class Loop:
         if drawn := drawn_from(generators):
             raise TiebreakError(
                 f"{run.design}: the forward pass draws random numbers from the generator of {drawn}, which no run could"
-                " repeat; use nn.Dropout or F.dropout"
+                " repeat, under a condition that no check before training met (a count of steps, the size of a batch);"
+                " draw in every training pass, and choose by torch.where"
             )
         state.steps += steps
         return losses
