@@ -77,10 +77,16 @@ def mask(shape: torch.Size, rate: Tensor, key: Tensor) -> Tensor:
 
 
 def mask_like(x: Tensor, shape: torch.Size, rate: float, key: Tensor) -> Tensor:
-    """A mask for x, in its type. It is computed in float32 or more: float16 does not hold 2^32, bfloat16 few rates."""
+    """A mask for x, in float32 or more: float16 does not hold 2^32, bfloat16 few rates."""
     wide = torch.promote_types(x.dtype, torch.float32)
-    found = mask(shape, torch.full((), rate, dtype=wide, device=x.device), key)
-    return found.to(x.dtype) if x.is_floating_point() else found
+    return mask(shape, torch.full((), rate, dtype=wide, device=x.device), key)
+
+
+def masked(x: Tensor, scales: Tensor, inplace: bool = False) -> Tensor:
+    """x times a mask, rounded to the type of x at the end: 1/(1-rate) itself is not rounded to 16 bits."""
+    if inplace:
+        return x.mul_(scales)
+    return (x * scales).to(x.dtype) if x.is_floating_point() else x * scales
 
 
 def apart(key: Tensor) -> Tensor:
@@ -156,10 +162,9 @@ class Dropout(Keyed):
         """x with dropout in training mode, x itself in evaluation mode."""
         if not self.training:
             return x
-        if self.idle:  # what a mask of ones would give, its type included
-            return x if self.inplace else x.to(torch.promote_types(x.dtype, self.rate.dtype))
-        scales = mask(x.shape, self.rate, self.next_key())
-        return x.mul_(scales) if self.inplace else x * scales
+        if self.idle:
+            return x
+        return masked(x, mask(x.shape, self.rate, self.next_key()), self.inplace)
 
 
 def restart_calls(network: nn.Module) -> None:

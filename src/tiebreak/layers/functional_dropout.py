@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from tiebreak.layers.dropout import Keyed, apart, mask_like
+from tiebreak.layers.dropout import Keyed, apart, mask_like, masked
 from tiebreak.layers.keyed_draws import DRAWS, shape_of
 
 HIDDEN = "tiebreak_draws"  # the name of the hidden layer: none that a user would give to one of his own
@@ -66,8 +66,7 @@ class KeyedFunctions(TorchFunctionMode):
         if p == 0:  # a mask of ones; the calls that follow keep their keys
             self.layer.count_call()
             return input
-        scales = mask_like(input, input.shape, p, self.layer.next_key())
-        return input.mul_(scales) if inplace else input * scales
+        return masked(input, mask_like(input, input.shape, p, self.layer.next_key()), inplace)
 
     def empty(self, *size: Any, **given: Any) -> Tensor:
         """`torch.empty`, to be filled with random numbers: a tensor of the run, so that each can have its own."""

@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from tiebreak.layers.dropout import hashed, mask_like, mix
+from tiebreak.layers.dropout import hashed, mask_like, masked, mix
 
 DIGITS = {torch.float64: 32, torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}  # of a number below 1
 LARGEST_SPAN = 2**31  # of whole numbers, whose product with 32 bits fits into 64
@@ -193,8 +193,7 @@ def _channel_dropout(unbatched: int) -> Callable[..., Any]:
     def dropped(key: Tensor, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
         if not training or p == 0:
             return NotImplemented
-        scales = mask_like(input, _channels(input, unbatched), _checked(p), key)
-        return input.mul_(scales) if inplace else input * scales
+        return masked(input, mask_like(input, _channels(input, unbatched), _checked(p), key), inplace)
 
     return dropped
 
