@@ -68,7 +68,7 @@ def test_everything_asked_for_is_on_the_page() -> None:
     assert headings == [heading for anchor, (_, heading) in view.SECTIONS.items() if anchor not in elsewhere]
     assert [line.removeprefix("## ").partition(":")[0] for line in text(sample_exhibits.with_exhibits()).splitlines()
             if line.startswith("## ")] == [heading for heading in headings if heading != "Learning curves"]  # fmt: skip
-    assert "95 % t interval of that mean" in written
+    assert "95&nbsp;% t interval of that mean" in written
     assert "neither confirms nor refutes" in written
     assert "2.13.0+cpu" in written
     assert "CC BY-SA 3.0" in written
