@@ -274,6 +274,19 @@ def test_dropout_of_rounded_numbers_has_its_rate(dtype: torch.dtype, p: float) -
         assert float(found.max()) == pytest.approx(1 / (1 - p), rel=8 * float(torch.finfo(dtype).eps))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("inplace", [False, True])
+def test_dropout_of_rounded_numbers_is_rounded_at_the_end(dtype: torch.dtype, inplace: bool) -> None:
+    """As torch's. In bfloat16 1 / 0.9 is 1.109, so that multiplying by it would lower every mean."""
+    x = torch.linspace(1, 2, 1000).to(dtype)
+    found = keyed(lambda: F.dropout(x.clone(), 0.1, inplace=inplace))
+    assert found.dtype == dtype
+    kept = found != 0
+    wanted = (x[kept].double() / 0.9).to(dtype)
+    torch.testing.assert_close(found[kept], wanted, rtol=float(torch.finfo(dtype).eps), atol=0)
+    assert abs(float((found.double() * 0.9 / x.double())[kept].mean()) - 1) < 2e-4
+
+
 def test_what_is_kept_of_a_draw_belongs_to_no_transform() -> None:
     count = 12_347
     torch.func.grad(lambda x: (x * keyed(lambda: torch.rand(count))).sum())(torch.ones(()))

@@ -162,9 +162,10 @@ class Dropout(Keyed):
         """x with dropout in training mode, x itself in evaluation mode."""
         if not self.training:
             return x
-        if self.idle:
-            return x
-        return masked(x, mask(x.shape, self.rate, self.next_key()), self.inplace)
+        if self.idle:  # what a mask of ones would give, its type included
+            return x if self.inplace else x.to(torch.promote_types(x.dtype, self.rate.dtype))
+        scales = mask(x.shape, self.rate, self.next_key())
+        return x.mul_(scales) if self.inplace else x * scales
 
 
 def restart_calls(network: nn.Module) -> None:
