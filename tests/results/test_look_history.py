@@ -44,6 +44,19 @@ def test_a_look_is_a_verdict_on_all_runs(tmp_path: Path) -> None:
         assert store.damage() == []
 
 
+def test_a_damaged_look_is_said_to_be_lost(tmp_path: Path) -> None:
+    study = hand_made.study(seeds=6)
+    with closing(Store.create(tmp_path)) as store:
+        end_runs(store, study)
+        record_look(store, study, hand_made.plan(study), 6)
+    with closing(sqlite3.connect(tmp_path / STORE_FILE)) as connection, connection:
+        connection.execute("UPDATE looks SET seeds = 7")
+    with closing(Store.create(tmp_path)) as store, store.transaction():
+        (line,) = store.set_aside()
+        assert "no longer counts as a look" in line
+        assert store.looks() == ()
+
+
 def test_a_look_after_failed_runs_were_tried_again_is_another_one(tmp_path: Path) -> None:
     study = hand_made.study(seeds=8)
     plan = hand_made.plan(study)

@@ -121,7 +121,8 @@ def _heal_store(folder: Path, aside: Aside) -> list[str]:
         for each in (path, log_of(path), *states):
             aside.move(each)
         kept = f" (the checkpoints are kept in {aside.folder})" if states else ""
-        return [f"{path}: missing or empty: all records are lost and every run is trained again{kept}"]
+        lost = "all records are lost, every run is trained again and earlier verdicts no longer count as looks"
+        return [f"{path}: missing or empty: {lost}{kept}"]
     lines = list[str]()
     if log := log_problem(log_of(path)):  # before SQLite reads it
         lines.append(f"{log} (a copy is kept in {aside.copy(log_of(path)).parent})")

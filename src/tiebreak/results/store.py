@@ -390,7 +390,8 @@ class Store:
 
     def _damaged_row(self, table: str, content: Sequence[object]) -> str:
         name = printable(f"{content[0]} {content[1]}")[:80]
-        return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored"
+        lost = "; that verdict no longer counts as a look" if table == "looks" else ""
+        return f"{self.path}: table {table}, {name}: damaged: its content is not what was stored{lost}"
 
     def _rows(self, query: str, values: Collection[str | int] = ()) -> list[Any]:
         with readable(self.path):
