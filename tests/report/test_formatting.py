@@ -22,7 +22,15 @@ def test_examples_in_docstrings_hold() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(0.94449, "0.944"), (12.345, "12.35"), (163.98, "164.0"), (None, "missing"), (float("nan"), "missing")],
+    [
+        (0.94449, "0.944"),
+        (12.345, "12.35"),
+        (163.98, "164.0"),
+        (3.14159e-5, "3.14e-05"),
+        (0.00012, "0.00012"),
+        (None, "missing"),
+        (float("nan"), "missing"),
+    ],
 )
 def test_scores_have_three_decimals_or_fewer(value: float | None, shown: str) -> None:
     assert formatting.score(value) == shown
@@ -34,7 +42,8 @@ def test_scores_have_three_decimals_or_fewer(value: float | None, shown: str) ->
         (0.0221, "+0.022"),
         (-0.0221, "-0.022"),
         (0.0004, "+0.0004"),
-        (1e-6, "0.000"),
+        (-1.24e-6, "-1.2e-06"),
+        (1e-13, "0.000"),
         (-24.0, "-24.00"),
         (None, "missing"),
     ],
@@ -97,7 +106,8 @@ def test_a_question_about_settings_has_one_headline() -> None:
         ((-0.1, 0.0), "-0.100 to below 0"),
         ((5e-324, 0.1), "above 0 to +0.100"),
         ((-0.1, -1e-5), "-0.100 to below 0"),
-        ((1e-6, 2e-6), "0.000 to 0.000"),
+        ((1e-6, 2e-6), "+1e-06 to +2e-06"),
+        ((-2e-5, -1e-7), "-2e-05 to below 0"),
     ],
 )
 def test_an_end_of_exactly_0_is_open(ends: tuple[float | None, float | None], shown: str) -> None:

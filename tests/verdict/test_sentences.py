@@ -105,7 +105,7 @@ def test_an_interval_that_was_cut_at_zero_is_open_there() -> None:
 def test_a_finding_has_no_interval_that_is_written_as_beginning_at_zero() -> None:
     assert "interval above 0 to +0.0300 over" in sentence(result("a", low=1.1e-5))
     assert "interval -0.0300 to below 0 over" in sentence(result("b", difference=-0.02, low=-0.03, high=-1.1e-5))
-    assert "interval -0.0000 to +0.0300 over" in sentence(result("undecided", low=-1.1e-5))
+    assert "interval -1.1e-05 to +0.0300 over" in sentence(result("undecided", low=-1.1e-5))
 
 
 def test_a_clear_difference_of_too_few_seeds_says_why_it_is_undecided() -> None:

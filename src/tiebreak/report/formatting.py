@@ -20,29 +20,31 @@ HINT = (
 
 
 def score(value: float | None) -> str:
-    """A metric's value: three decimals, fewer where it is large.
+    """A metric's value: three decimals, fewer where it is large, three digits where they would show zero.
 
-    >>> score(0.94449), score(163.98), score(None)
-    ('0.944', '164.0', 'missing')
+    >>> score(0.94449), score(163.98), score(0.00002718), score(None)
+    ('0.944', '164.0', '2.72e-05', 'missing')
     """
     if value is None or not math.isfinite(value):
         return MISSING
     size = abs(value)
+    if sentences.NOISE < size < sentences.SMALL:
+        return f"{value:.3g}"
     return f"{value:.{3 if size < 10 else 2 if size < 100 else 1}f}"
 
 
 def signed(value: float | None) -> str:
-    """A difference, always with its sign; four decimals where three would show zero.
+    """A difference, always with its sign; two digits where three decimals would show zero.
 
-    >>> signed(0.0221), signed(-0.0004), signed(0.0)
-    ('+0.022', '-0.0004', '0.000')
+    >>> signed(0.0221), signed(-0.0004), signed(0.000012), signed(0.0)
+    ('+0.022', '-0.0004', '+1.2e-05', '0.000')
     """
     if value is None or not math.isfinite(value):
         return MISSING
-    if abs(value) < 0.00005:
+    if abs(value) <= sentences.NOISE:
         return "0.000"
-    if abs(value) < 0.0005:
-        return f"{value:+.4f}"
+    if abs(value) < sentences.SMALL:
+        return f"{value:+.2g}"
     return ("+" if value > 0 else "-") + score(abs(value))
 
 

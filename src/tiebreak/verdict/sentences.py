@@ -17,12 +17,14 @@ from tiebreak.verdict.statistics import least_seeds
 
 Number = Callable[[float], str]
 TELLING_SEEDS = 4  # with fewer, the spread over seeds is too uncertain to extrapolate: with 2 it may be 30 times off
+NOISE = 1e-12  # what rounding may leave of 0: no number smaller than it is written
+SMALL = 0.0005  # below it a number is written with digits of its own, not with so many decimals
 NAMES = {"order": "difference", "agreement": "least rank correlation"}  # of the number, where it is not a metric's
 
 
 def four_decimals(value: float) -> str:
-    """A difference as `verdict.json` writes it."""
-    return f"{value:+.4f}"
+    """A difference as `verdict.json` writes it; two digits where that is next to nothing."""
+    return f"{value:+.2g}" if NOISE < abs(value) < SMALL else f"{value:+.4f}"
 
 
 def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_decimals) -> str:
@@ -68,18 +70,14 @@ def replicates(item: ComparisonResult) -> str:
 def open_interval(low: float, high: float, number: Number) -> str:
     """A simultaneous interval. Holm's step may cut it at 0, where it settles the sign: that end is open.
 
-    So is an end that is not 0 and would be written as 0: beside a finding it would seem to contradict it.
+    So is an end next to 0, beside one that is not: with few decimals it would be written as 0.
     """
     ends = number(low), number(high)
     if low == high:
         return f"{ends[0]} to {ends[1]}"
-    above = low == 0 or (low > 0 and _is_zero(ends[0]) and not _is_zero(ends[1]))
-    below = high == 0 or (high < 0 and _is_zero(ends[1]) and not _is_zero(ends[0]))
+    nothing = min(SMALL / 10, max(-low, high) / 100)
+    above, below = low == 0 or 0 < low < nothing, high == 0 or -nothing < high < 0
     return f"{'above 0' if above else ends[0]} to {'below 0' if below else ends[1]}"
-
-
-def _is_zero(written: str) -> bool:
-    return not any(digit in written for digit in "123456789")
 
 
 def _pair(item: ComparisonResult) -> str:

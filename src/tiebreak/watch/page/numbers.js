@@ -1,20 +1,28 @@
 // Numbers as the report writes them: three decimals, a sign on differences, a true minus, times in two units.
 
 const MISSING = "–";
+const NOISE = 1e-12, SMALL = 0.0005;  // as in verdict/sentences.py
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);
+
+/** A size below SMALL with so many digits, as Python's format g writes it. */
+function few(size, digits) {
+  const [number, exponent] = size.toExponential(digits - 1).split("e-");
+  return Number(exponent) > 4 ? `${Number(number)}e−${exponent.padStart(2, "0")}` : `${Number(size.toPrecision(digits))}`;
+}
 
 export function score(value) {
   if (!known(value)) return MISSING;
   const size = Math.abs(value);
+  if (NOISE < size && size < SMALL) return (value < 0 ? "−" : "") + few(size, 3);
   return value.toFixed(size < 10 ? 3 : size < 100 ? 2 : 1).replace("-", "−");
 }
 
 export function signed(value) {
   if (!known(value)) return MISSING;
   const size = Math.abs(value);
-  if (size < 0.00005) return "0.000";
-  return (value > 0 ? "+" : "−") + (size < 0.0005 ? size.toFixed(4) : score(size));
+  if (size <= NOISE) return "0.000";
+  return (value > 0 ? "+" : "−") + (size < SMALL ? few(size, 2) : score(size));
 }
 
 export const interval = (low, high) => (known(low) && known(high) ? `${score(low)} to ${score(high)}` : MISSING);
