@@ -216,7 +216,22 @@ def test_an_update_keeps_focus_scroll_and_selection(tmp_path: Path, page: Browse
 
 def test_numbers_are_written_as_in_the_report(tmp_path: Path, page: Browser) -> None:
     watched.make_folder(tmp_path / "one", ended=1)
-    values = [0.0, 0.0221, -0.0004, 0.94449, 163.98, -12.345, 0.00004, 9.9996, 3.14159e-5, -1.24e-6, 1e-13, 0.00012, -0.000461, 9.999e-5]
+    values = [
+        0.0,
+        0.0221,
+        -0.0004,
+        0.94449,
+        163.98,
+        -12.345,
+        0.00004,
+        9.9996,
+        3.14159e-5,
+        -1.24e-6,
+        1e-13,
+        0.00012,
+        -0.000461,
+        9.999e-5,
+    ]
     with served(tmp_path / "one") as address:
         page.go(address)
         page.wait("document.querySelector('h1')")

@@ -22,6 +22,7 @@ SPECIAL = {
 GREEK = "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi chi psi omega"
 SPECIAL |= {unicodedata.lookup(f"GREEK SMALL LETTER {'LAMDA' if name == 'lambda' else name.upper()}"): rf"$\{name}$"
             for name in GREEK.split()}  # fmt: skip
+NUMBER = re.compile(r"(?<![\w.])(?:([+-]?\d(?:\.\d+)?)e(-\d+)|([+-]\d(?:[\d,.]*\d)?))")
 LATIN_END = 0x180  # of the letters with accents that pdfLaTeX knows in the encoding of paper.tex
 PAPER = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
@@ -75,8 +76,17 @@ def _letter(letter: str, after: str) -> str:
 
 
 def numbers(text: str) -> str:
-    """Escaped text whose signed numbers are in mathematics mode, so that a minus is one."""
-    return re.sub(r"(?<![\w.])([+-]\d[\d,.]*\d|[+-]\d)", r"$\1$", text).replace(r" \%", r"\,\%")
+    r"""Escaped text whose signed and very small numbers are in mathematics mode, so that a minus is one.
+
+    >>> numbers("-0.2 to 1.2e-05")
+    '$-0.2$ to $1.2\\times10^{-5}$'
+    """
+    return NUMBER.sub(_number, text).replace(r" \%", r"\,\%")
+
+
+def _number(found: re.Match[str]) -> str:
+    digits, exponent, signed = found.groups()
+    return f"${signed}$" if signed else f"${digits}\\times10^{{{int(exponent)}}}$"
 
 
 def arms_table(content: ExportContent) -> str:
@@ -103,11 +113,12 @@ def _failed(designs: Sequence[ArmResult]) -> str:
 def _mean(item: ArmResult) -> str:
     if item.mean is None:
         return "--"
-    return formatting.score(item.mean) + (f" $\\pm$ {formatting.score(item.sd)}" if item.sd is not None else "")
+    spread = f" $\\pm$ {formatting.score(item.sd)}" if item.sd is not None else ""
+    return numbers(formatting.score(item.mean) + spread)
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return "--" if low is None or high is None else f"[{formatting.score(low)}, {formatting.score(high)}]"
+    return "--" if low is None or high is None else numbers(f"[{formatting.score(low)}, {formatting.score(high)}]")
 
 
 def comparisons_table(content: ExportContent) -> str:
@@ -165,4 +176,5 @@ def sentence(content: ExportContent) -> str:
     holm = f", with Holm's correction for the {content.families}" if many > 1 else ""
     seeds = [str(look.seeds) for look in verdict.primary.path]
     looked = f" The looks at {listed(seeds)} seeds share the error (alpha spending)." if len(seeds) > 1 else ""
-    return f"{answer} Verdicts are by {how}{holm}; differences below {verdict.margin:g} count as the same.{looked}\n"
+    margin = numbers(f"{verdict.margin:g}")
+    return f"{answer} Verdicts are by {how}{holm}; differences below {margin} count as the same.{looked}\n"
