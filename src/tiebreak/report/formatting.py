@@ -20,7 +20,7 @@ HINT = (
 
 
 def score(value: float | None) -> str:
-    """A metric's value: three decimals, fewer where it is large, three digits where they would show zero.
+    """A metric's value: three decimals, fewer where it is large, three significant digits where small.
 
     >>> score(0.94449), score(163.98), score(0.00002718), score(None)
     ('0.944', '164.0', '2.72e-05', 'missing')
@@ -34,7 +34,7 @@ def score(value: float | None) -> str:
 
 
 def signed(value: float | None) -> str:
-    """A difference, always with its sign; two digits where three decimals would show zero.
+    """A difference, always with its sign; two significant digits where three decimals would show zero.
 
     >>> signed(0.0221), signed(-0.0004), signed(0.000012), signed(0.0)
     ('+0.022', '-0.0004', '+1.2e-05', '0.000')

@@ -125,7 +125,7 @@ class ComparisonResult(Strict):
     examples_high: float | None
     crossed_low: float | None = None  # over seeds and test examples together
     crossed_high: float | None = None
-    path: tuple[Look, ...] = Field(default=(), strict=False)  # looks, this last, if final
+    path: tuple[Look, ...] = Field(default=(), strict=False)  # looks so far; at the end the present one, if final
     sentence: str  # the same in words
     flags: tuple[str, ...] = Field(default=(), strict=False)  # what is odd about it; `warnings` has each once
     skewness: float | None = None  # of lopsided differences, without its sign

@@ -18,12 +18,12 @@ from tiebreak.verdict.statistics import least_seeds
 Number = Callable[[float], str]
 TELLING_SEEDS = 4  # with fewer, the spread over seeds is too uncertain to extrapolate: with 2 it may be 30 times off
 NOISE = 1e-12  # what rounding may leave of 0: no number smaller than it is written
-SMALL = 0.0005  # below it a number is written with digits of its own, not with so many decimals
+SMALL = 0.0005  # a smaller number is written with significant digits: decimals would show zero
 NAMES = {"order": "difference", "agreement": "least rank correlation"}  # of the number, where it is not a metric's
 
 
 def four_decimals(value: float) -> str:
-    """A difference as `verdict.json` writes it; two digits where that is next to nothing."""
+    """A difference as `verdict.json` writes it: four decimals, or two significant digits of a small one."""
     return f"{value:+.2g}" if NOISE < abs(value) < SMALL else f"{value:+.4f}"
 
 

@@ -5,7 +5,7 @@ const NOISE = 1e-12, SMALL = 0.0005;  // as in verdict/sentences.py
 
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
-/** A size below SMALL with so many digits, as Python's format g writes it. */
+/** A size below SMALL with so many significant digits, as Python's format g writes it. */
 function few(size, digits) {
   const [number, exponent] = size.toExponential(digits - 1).split("e-");
   return Number(exponent) > 4 ? `${Number(number)}e−${exponent.padStart(2, "0")}` : `${Number(size.toPrecision(digits))}`;
