@@ -171,6 +171,8 @@ NOT_OURS = {  # a user's files, and what a results folder holds
     "designs.py",
     "train.py",
     "other.py",
+    "friedman.py",
+    "my-task.py",
 }
 
 

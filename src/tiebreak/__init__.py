@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tiebreak.plan.planner import make_plan
     from tiebreak.study.schema import Study
     from tiebreak.study_result import Result
+    from tiebreak.trained import load_network
     from tiebreak.verdict.scores import compare_scores
 
 __version__ = "0.1.0"
@@ -29,6 +30,7 @@ _HOMES = {
     "TiebreakError": "tiebreak.errors",
     "compare": "tiebreak.own_functions",
     "compare_scores": "tiebreak.verdict.scores",
+    "load_network": "tiebreak.trained",
     "make_plan": "tiebreak.plan.planner",
     "open_result": "tiebreak.api",
     "read_scores": "tiebreak.exchange.score_sources",
@@ -42,6 +44,7 @@ __all__ = [
     "__version__",
     "compare",
     "compare_scores",
+    "load_network",
     "make_plan",
     "open_result",
     "read_scores",

@@ -33,6 +33,7 @@ from tiebreak.seed_batches import first_batch, train_until_decided, trained_anew
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
 from tiebreak.study.program_keys import PROGRAM
+from tiebreak.study.registry import OWN_TASK
 from tiebreak.study.schema import Study
 from tiebreak.study_result import Result
 
@@ -96,7 +97,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
         check_start(study, machine, allow=allow_program or calls is not None)
     check_precision(study, machine.precision)
     refuse_foreign_files(folder, design_modules(study))
-    data_checksum(study, machine.data_dir)  # fails before the folder is made
+    _read_data(study, machine, listen)
     first_batch(study, folder)  # so does this
     with (
         nullcontext() if study.task == PROGRAM else open_workers(machine) as workers,  # they start meanwhile
@@ -104,10 +105,9 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
         locked(folder, lambda text: listen(Note(text=text))),
         progress_file(folder, listen) as tell,
     ):
-        for line in commands(study) if study.task == PROGRAM else ():
-            tell(Note(text=f"running {line}: your own code, with all your rights"))
+        for line in _users_code(study):
+            tell(Note(text=line))
         if study.designs_from is not None:
-            tell(Note(text=designs_are_code(study.designs_from)))
             require_folder_file(Path(study.designs_from))  # the copy in a folder, if the study is that of the folder
         if is_recorded(folder, STUDY_FILE):
             check_name(study, folder)  # before anything is set aside
@@ -136,6 +136,20 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             study, plan = train_until_decided(study, plan, folder, tell, replan, train)
         train(study, plan)
         return conclude(folder)
+
+
+def _users_code(study: Study) -> list[str]:
+    """What code of the user's is going to run. That of an own task has run already (`_read_data`)."""
+    if study.task == PROGRAM:
+        return [f"running {line}: your own code, with all your rights" for line in commands(study)]
+    return [designs_are_code(study.designs_from)] if study.designs_from and study.task != OWN_TASK else []
+
+
+def _read_data(study: Study, machine: Machine, listen: Listener) -> None:
+    """Fails before the folder is made. The data of an own task is read by its code, which is said before it runs."""
+    if study.task == OWN_TASK:
+        listen(Note(text=designs_are_code(str(study.designs_from))))
+    data_checksum(study, machine.data_dir)
 
 
 def _train(

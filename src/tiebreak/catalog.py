@@ -25,13 +25,16 @@ from tiebreak.models.transformer_language import TaylorTransformer, Transformer
 from tiebreak.models.transformer_translator import TranslatorTransformer
 from tiebreak.models.translator import TranslatorAttention, TranslatorPlain, TranslatorTaylor
 from tiebreak.study import design_file
+from tiebreak.study.own_task_keys import FUNCTIONS
 from tiebreak.tasks.classify import Classify
 from tiebreak.tasks.classify_text import ClassifyText
 from tiebreak.tasks.interface import Task
 from tiebreak.tasks.language import Language
 from tiebreak.tasks.nodes import Nodes
+from tiebreak.tasks.own_task import OwnTask
 from tiebreak.tasks.transcribe import Transcribe
 from tiebreak.tasks.translate import Translate
+from tiebreak.text import listed
 
 DESIGNS: Mapping[str, Design] = {
     "cnn-pool": Design(name="cnn-pool", family="classifier", build=CnnPool),
@@ -88,6 +91,20 @@ def find_design(name: str, designs_from: str | None = None, family: str = "class
     if not callable(build):
         raise TiebreakError(f"{path}: DESIGNS[{name!r}] should be an nn.Module class, not {type(build).__name__}")
     return Design(name=name, family=family, build=build, text_hash=design_file.file_hash(path))
+
+
+def find_task(name: str, designs_from: str | None = None) -> Task:
+    """A task of the catalog, or the user's own: functions of the design file, which is run."""
+    if name in TASKS:
+        return TASKS[name]
+    path = Path(designs_from or "")
+    module = _load(path)
+    functions = {each: getattr(module, each, None) for each in FUNCTIONS}
+    for each, function in functions.items():
+        if not callable(function):
+            found = f"{each} is no function" if function is not None else f"no function {each}"
+            raise TiebreakError(f"{path}: {found}; the file of an own task defines {listed(FUNCTIONS)}")
+    return OwnTask(str(path), *functions.values())  # type: ignore[arg-type]
 
 
 class FromSource(SourceFileLoader):

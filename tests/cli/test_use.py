@@ -15,12 +15,12 @@ from support.damage import graph_study, run_here
 from support.small_study import loop_machine, workers_here
 from tiebreak import api
 from tiebreak.cli.app import app
-from tiebreak.cli.run_choice import best_arm, chosen_run
 from tiebreak.cli.use import use
 from tiebreak.data.images.image_data import load as load_images
 from tiebreak.errors import TiebreakError
 from tiebreak.results.tally import Tally
 from tiebreak.study.schema import Study
+from tiebreak.trained import best_arm, chosen_run
 
 
 @pytest.fixture(scope="module")

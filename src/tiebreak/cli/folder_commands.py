@@ -115,8 +115,8 @@ def _confirmed(question: str) -> bool:
 
 def _needed(result: Result, keep: Keep) -> set[str]:
     """The finished runs whose checkpoints stay."""
-    from tiebreak.cli.run_choice import chosen_run
     from tiebreak.results.tally import Tally
+    from tiebreak.trained import chosen_run
 
     tally = Tally(result.study, result.plan, result.records)
     found = set[str]()

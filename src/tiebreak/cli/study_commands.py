@@ -31,6 +31,10 @@ def new(
         str | None,
         typer.Option("--from", metavar="STUDY", help="Copy a built-in study; `tiebreak studies` lists them."),
     ] = None,
+    own_task: Annotated[
+        bool,
+        typer.Option("--own-task", help="A study of your own data, loss and metrics: write NAME.py with them too."),
+    ] = False,
 ) -> None:
     """Write NAME.toml, a commented study file to start from."""
     from tiebreak import files
@@ -38,16 +42,23 @@ def new(
     from tiebreak.study.schema import Study
     from tiebreak.study.study_reference import full_file
 
-    if full and source is not None:
-        raise TiebreakError("--full, --from: choose one of the two")
+    if full + (source is not None) + own_task > 1:
+        raise TiebreakError("--full, --from, --own-task: choose one of them")
     name = name.removesuffix(".toml")
     parsing.validate(Study, {**parsing.template(), "name": name}, "new study")
+    path, code = Path(f"{name}.toml"), Path(f"{name}.py")
+    written = {}
     if source is not None:
-        text = parsing.copy_of_builtin(source, name)
+        written[path] = parsing.copy_of_builtin(source, name)
+    elif own_task:
+        written[code] = parsing.template_text("template_own.txt").replace("NAME", name)
+        written[path] = parsing.template_text("template_own.toml").replace("NAME", name)
     else:
-        text = full_file(name) if full else parsing.template_text().replace("NAME", name)
-    path = Path(f"{name}.toml")
-    if path.exists():
-        raise TiebreakError(f"{path}: is there already; give another name")
-    files.write(path, text)
-    print_line(f"{path}: edit it, then `tiebreak plan {path}`")
+        written[path] = full_file(name) if full else parsing.template_text().replace("NAME", name)
+    for each in written:
+        if each.exists():
+            raise TiebreakError(f"{each}: is there already; give another name")
+    for each, text in written.items():
+        files.write(each, text)
+    edited = f"{code} and {path}: edit them" if own_task else f"{path}: edit it"
+    print_line(f"{edited}, then `tiebreak plan {path}`")

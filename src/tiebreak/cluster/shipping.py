@@ -25,6 +25,7 @@ from tiebreak.plan.runs import Plan
 from tiebreak.results.checkpoint_file import checkpoint_folder, read_checkpoint
 from tiebreak.results.record import CheckpointRecord
 from tiebreak.study.design_file import DESIGNS_FILE
+from tiebreak.study.own_task_keys import NO_DATA
 from tiebreak.study.registry import is_path
 
 TOKEN_FILE = ".cluster-token"
@@ -124,7 +125,7 @@ def data_roots(name: str, data_dir: Path | None) -> dict[str, Path]:
     if is_path(name):
         path = find_user_path(name, data_dir).resolve()
         return {path.name: path}
-    if not SOURCES[name].files:
+    if name == NO_DATA or not SOURCES[name].files:
         return {}
     found = families.locate(name, data_dir)
     return {name if path.is_dir() else f"{name}/{file}": path.resolve() for file, path in found.items()}

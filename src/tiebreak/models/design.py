@@ -18,8 +18,9 @@ from tiebreak.layers.global_generators import seeded
 from tiebreak.layers.swapped_recurrent import swap_recurrent
 from tiebreak.layers.uncompiled import leave_uncompiled
 from tiebreak.models.global_settings import unchanged_settings
+from tiebreak.models.own_shape import Tensors
 from tiebreak.models.user_network_checks import check_network, unchanged_tensors
-from tiebreak.study.registry import Scalar
+from tiebreak.study.registry import OWN_TASK, Scalar
 
 PADDING, START, END, UNKNOWN = 0, 1, 2, 3  # the first symbols of every vocabulary of sentences
 
@@ -159,7 +160,7 @@ class Texts:
         return (batch, self.classes)
 
 
-Shape = Images | Sentences | Clips | Words | Graph | Texts
+Shape = Images | Sentences | Clips | Words | Graph | Texts | Tensors
 SHAPES: Mapping[str, type[Shape]] = {  # by family
     "classifier": Images,
     "translator": Sentences,
@@ -167,7 +168,13 @@ SHAPES: Mapping[str, type[Shape]] = {  # by family
     "language": Words,
     "node-classifier": Graph,
     "text-classifier": Texts,
+    OWN_TASK: Tensors,
 }
+
+
+def shape_of(family: str, sizes: Mapping[str, Any]) -> Shape:
+    """The shape of a family with these sizes, as a plan holds them."""
+    return SHAPES[family](**sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,5 +259,11 @@ def check_output(network: nn.Module, shape: Shape) -> None:
     if isinstance(logits, Tensor) and not logits.is_floating_point():
         raise TiebreakError(f"gave numbers of type {logits.dtype}, logits should be real numbers")
     found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-    if found != shape.output(2):
-        raise TiebreakError(f"gave {found} for 2 examples, should give logits of shape {shape.output(2)}")
+    wanted = shape.output(2)
+    if not wanted and not (isinstance(logits, Tensor) and logits.ndim and len(logits) == 2):
+        raise TiebreakError(
+            f"gave {found} for 2 examples, should give one tensor with the examples along the first axis; torch.cat"
+            " joins several"
+        )
+    if wanted and found != wanted:
+        raise TiebreakError(f"gave {found} for 2 examples, should give logits of shape {wanted}")

@@ -22,6 +22,7 @@ CHECK_SEED = 7_410_852_963  # one that nobody else sets: a network that seeds th
 REPEATABLE = {  # what to do instead of a draw that no run could repeat
     "evaluation": "draw only `if self.training`",
     "training": "use nn.Dropout, or draw by torch.rand, randn, randint, randperm, bernoulli_, uniform_ or normal_",
+    "the loss or the metrics": "draw in the network's forward pass, `if self.training`",
 }
 
 

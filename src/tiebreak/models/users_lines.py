@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
+import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
@@ -47,3 +48,9 @@ def drawing_line(call: Callable[[], Any]) -> str:
     finally:
         sys.settrace(outer)
     return found or (last if drawn_from(before) else "")
+
+
+def error_line(error: Exception) -> str:
+    """An error of a user's function in one line, with the last line of a file of the user's."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}{f': {text}' if text else ''}{users_line(traceback.walk_tb(error.__traceback__))}"

@@ -83,7 +83,7 @@ def _data(study: Study, data: PlannedData) -> Iterator[str]:
 
 def _batches(study: Study, train: int) -> Iterator[str]:
     """Batch sizes that the data cannot fill, and those of a task whose every step takes all of it."""
-    whole = registry.TASKS[study.task].whole
+    whole = study.entry.whole
     for arm in study.arms:
         batch, key = study.batch(arm), "budget.batch" if arm.batch is None else f"arms.{arm.name}.batch"
         if whole and batch > 1:
@@ -120,7 +120,7 @@ def _wide_margins(study: Study) -> Iterator[str]:
 
     for item in study.comparisons:
         metric, margin = item.metric or study.metric, item.margin or study.margin
-        low, high = range_of(metric)
+        low, high = range_of(metric, study.task)
         if item.kind not in ("order", "agreement") and math.isfinite(high - low) and margin >= WIDE * (high - low):
             yield (
                 f"a margin of {margin:g} in {metric}, which goes from {low:g} to {high:g}: nearly every difference "

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -48,14 +48,14 @@ class Sources:
         self._folders: list[Path] = []  # of users' files
         self._digests: dict[Target, str] = {}
 
-    def run_source(self, design: Target, task: Target) -> str:
-        """The digest of the code that decides the numbers of runs of a design and a task."""
-        return _hash([self.digest(target) for target in (design, task, *self._training())])[:20]
+    def run_source(self, design: Target, *task: Target) -> str:
+        """The digest of the code that decides the numbers of runs of a design and a task, which may have two parts."""
+        return _hash([self.digest(target) for target in (design, *task, *self._training())])[:20]
 
-    def run_parts(self, design: Target, task: Target) -> dict[str, str]:
+    def run_parts(self, design: Target, *task: Target) -> dict[str, str]:
         """The same in parts, to say which of them changed."""
         training = _hash([self.digest(target) for target in self._training()])
-        parts = {"design": self.digest(design), "task": self.digest(task), "training": training}
+        parts = {"design": self.digest(design), "task": self.digest(task[0]), "training": training}
         return {name: value[:20] for name, value in parts.items()}
 
     def _training(self) -> list[Target]:
@@ -89,6 +89,16 @@ class Sources:
                     module.definitions[entry] = [ast.Expr(each)]
                     return module, entry
         return module, EVERYTHING
+
+    def user_functions(self, path: Path, names: Sequence[str]) -> Target:
+        """Functions of a user's file, such as those of an own task."""
+        module = self.module(path)
+        self._folders.append(path.parent)
+        if {node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name)} & set(DYNAMIC):
+            return module, EVERYTHING
+        entry = f"functions {', '.join(names)}"
+        module.definitions[entry] = [ast.Expr(ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load()))]
+        return module, entry
 
     def helper_files(self, path: Path) -> list[Path]:
         """The modules beside a user's file that it imports, directly or through one another."""

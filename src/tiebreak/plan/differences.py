@@ -80,7 +80,7 @@ def _arm_facts(study: Study, arm: Arm, planned: PlannedArm, runs: Mapping[str, R
         if hyper.optional and name not in study.grid_of(arm):  # a run that does without has no such key
             found.setdefault(("hypers", name), hyper.default)
     found["protocol", "protocol"] = arm.protocol or study.protocol
-    for name, value in complete(registry.TASKS[study.task].evaluation, arm.evaluation).items():
+    for name, value in complete(study.entry.evaluation, arm.evaluation).items():
         found["evaluation", name] = value
     for name in dict.fromkeys(name for run in own for name in run.setting):
         values = dict.fromkeys(run.setting[name] for run in own if name in run.setting)

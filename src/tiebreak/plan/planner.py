@@ -7,7 +7,7 @@ so that a finished study answers quickly.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from tiebreak.errors import TiebreakError, explain_design_errors
 from tiebreak.plan.advice import NetworkFacts, PlannedData, warnings
 from tiebreak.plan.code_identity import Sources
 from tiebreak.plan.differences import arm_differences
+from tiebreak.plan.own_task_checks import load_own, try_out
 from tiebreak.plan.program_plan import make_program_plan, program_inputs
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
@@ -35,8 +36,9 @@ from tiebreak.plan.runs import (
 from tiebreak.plan.terms import equal_terms
 from tiebreak.study import registry
 from tiebreak.study.design_file import DESIGNS_FILE, LIMIT_BYTES
+from tiebreak.study.own_task_keys import FUNCTIONS
 from tiebreak.study.program_keys import PROGRAM
-from tiebreak.study.registry import Scalar
+from tiebreak.study.registry import OWN_TASK, Scalar
 from tiebreak.study.schema import Arm, Study
 
 COMPARABILITY = 2  # raised when training itself changes, so that old and new runs are never mixed
@@ -81,7 +83,9 @@ def data_checksum(study: Study, data_dir: Path | None) -> str:
     """The checksum of the study's data, found without loading it."""
     if study.task == PROGRAM:
         return ""  # the program loads its own data
-    return families.checksum(registry.TASKS[study.task].family, study.data, data_dir)
+    if study.task == OWN_TASK:
+        return load_own(study, design_modules(study), data_dir).checksum
+    return families.checksum(study.entry.family, study.data, data_dir)
 
 
 @cache
@@ -97,20 +101,23 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     if study.task == PROGRAM:
         return make_program_plan(study, plan_inputs(study, data_dir))
     from tiebreak import catalog
+    from tiebreak.tasks.own_task import OwnTask
 
     first = task_options(study, study.arms[0])
-    task = catalog.TASKS[study.task].with_options(first)
-    data = task.load(study.data, data_dir)
+    task = catalog.find_task(study.task, study.designs_from).with_options(first)
+    users = task if isinstance(task, OwnTask) else None
+    data = load_own(study, design_modules(study), data_dir) if users else task.load(study.data, data_dir)
     synthetic = bool(getattr(data, "synthetic", False))  # only speech has it
     front_end = getattr(task, "front_end", None)  # and this
-    sizes, unit = task.sizes(data, first), registry.TASKS[study.task].unit
+    sizes, unit = task.sizes(data, first), study.entry.unit
     runs: dict[str, Run] = {}
     arms, networks, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
+    tried = partial(try_out, study, users, data) if users else None
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
         source, code = _run_source(study, arm, sources)
-        facts = networks[arm.name] = _known_facts(study, arm, shape, known)
+        facts = networks[arm.name] = _known_facts(study, arm, shape, known, tried)
         _check_augment(study, arm, shape)
         batch = min(study.batch(arm), max(1, sizes["train"]))  # a larger one would only be padded
         model = {"source": source, "checksum": data.checksum, "batch": batch}
@@ -166,16 +173,20 @@ def _build_options(arm: Arm) -> dict[str, Scalar]:
     return dict(arm.build) if own else complete(registry.DESIGNS[arm.design].options, arm.build)
 
 
-def _known_facts(study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFacts]) -> NetworkFacts:
-    """The facts of the arm's network; `known` holds those of networks seen before."""
+def _known_facts(
+    study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFacts], tried: Callable[[Any], None] | None
+) -> NetworkFacts:
+    """The facts of the arm's network; `known` holds those of networks seen before. An own task is `tried` with it."""
     build = _build_options(arm)
     key = repr((arm.design, build, shape))
     if key not in known:
-        known[key] = _network_facts(study, arm, build, shape)
+        known[key] = _network_facts(study, arm, build, shape, tried)
     return known[key]
 
 
-def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any) -> NetworkFacts:
+def _network_facts(
+    study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any, tried: Callable[[Any], None] | None
+) -> NetworkFacts:
     from tiebreak import catalog
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import fusion_limits
@@ -183,7 +194,7 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
     from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
 
     own = arm.design not in registry.DESIGNS
-    design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
+    design = catalog.find_design(arm.design, study.designs_from, study.entry.family)
     with explain_design_errors(arm.design, study.designs_from if own else None), one_thread():
         network = design.network(shape, build, 0)
         # First, since it copies the network: one that keeps what it computed for a gradient cannot be copied.
@@ -199,6 +210,8 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
                 " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
                 " nn.BatchNorm does with track_running_stats=True"
             )
+        if tried is not None:
+            tried(network)
         obstacle, run_by_run = fusion_limits(partial(design.network, shape, build, 0), shape)
         return NetworkFacts(
             parameters=measure.parameters(network),
@@ -214,13 +227,16 @@ def _network_facts(study: Study, arm: Arm, build: Mapping[str, Scalar], shape: A
 def _run_source(study: Study, arm: Arm, sources: Sources) -> tuple[str, dict[str, str]]:
     """The hash of the code that decides the numbers of the arm's runs, and those of its parts."""
     from tiebreak import catalog
+    from tiebreak.tasks.own_task import OwnTask
 
-    design = catalog.find_design(arm.design, study.designs_from, registry.TASKS[study.task].family)
+    design = catalog.find_design(arm.design, study.designs_from, study.entry.family)
     own = arm.design not in registry.DESIGNS
     user_file = study.designs_from if own else None
     defined = sources.user_design(Path(user_file), arm.design) if user_file else sources.definition(design.build)
-    task = sources.definition(type(catalog.TASKS[study.task]))
-    return sources.run_source(defined, task), sources.run_parts(defined, task)
+    task = [sources.definition(type(catalog.TASKS[study.task]) if study.task != OWN_TASK else OwnTask)]
+    if study.task == OWN_TASK:
+        task.insert(0, sources.user_functions(Path(study.designs_from or ""), FUNCTIONS))
+    return sources.run_source(defined, *task), sources.run_parts(defined, *task)
 
 
 def _check_augment(study: Study, arm: Arm, shape: Any) -> None:
@@ -248,11 +264,7 @@ def _plan_arm(
 ) -> tuple[PlannedArm, dict[str, Run]]:
     """The arm and its runs. `model` holds what does not follow from the study: code, data, the batch that fits it."""
     build = _build_options(arm)
-    evaluation = {
-        key: value
-        for key, value in arm.evaluation.items()
-        if value != registry.TASKS[study.task].evaluation[key].default
-    }
+    evaluation = {key: value for key, value in arm.evaluation.items() if value != study.entry.evaluation[key].default}
     options = task_options(study, arm)
     monitor = _monitor(study, arm)
     runs: dict[str, Run] = {}

@@ -41,10 +41,10 @@ class Prediction:
 
 def predict(plan: Plan) -> Prediction:
     """The memory of a run of every cohort, from the tensors that a training step keeps."""
-    from tiebreak.models.design import SHAPES
+    from tiebreak.models.design import shape_of
 
     first = next(iter(plan.runs.values()))
-    shape = SHAPES[registry.TASKS[first.task].family](**plan.arms[0].shape)
+    shape = shape_of(registry.family_of(first.task), plan.arms[0].shape)
     one, two = (sum(each.numel() for each in shape.inputs(batch)) for batch in (1, 2))
     tensors = 4 * (one + (two - one) * sum(plan.data.sizes.values()))  # a graph is shared by all examples
     trained = 2 if any(run.precision == "float64" for run in plan.runs.values()) else 1  # beside them as they were read
@@ -56,14 +56,14 @@ def _cohorts(plan: Plan) -> list[PlannedCohort]:
 
     from tiebreak import catalog
     from tiebreak.cost import measure
-    from tiebreak.models.design import SHAPES
+    from tiebreak.models.design import shape_of
 
     arms = {identity: arm for arm in plan.arms for identity in arm.runs.values()}
     groups = cohorts(plan.runs.values())
     found = []
     for key, name in cohort_names(groups).items():
         run = groups[key][0]
-        shape = SHAPES[registry.TASKS[run.task].family](**arms[run.identity].shape)
+        shape = shape_of(registry.family_of(run.task), arms[run.identity].shape)
         with explain_design_errors(run.design, plan.designs_from):
             network = catalog.find_design(run.design, plan.designs_from).network(shape, run.build, 0)
             network = network.double() if run.precision == "float64" else network

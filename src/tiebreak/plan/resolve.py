@@ -17,7 +17,7 @@ def complete(known: Mapping[str, Option], given: Mapping[str, Scalar]) -> dict[s
 
 def task_options(study: Study, arm: Arm) -> dict[str, Scalar]:
     """The arm's task options: defaults, then the protocol's, then the study's, then the arm's own."""
-    task = registry.TASKS[study.task]
+    task = study.entry
     protocol = task.protocols[arm.protocol or study.protocol].options
     return complete(task.options, {**protocol, **study.options, **arm.options})
 

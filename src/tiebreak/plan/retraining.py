@@ -49,7 +49,7 @@ def _reason(before: Run, now: Run, code: Mapping[str, str], arm: PlannedArm) -> 
     if before.comparability != now.comparability:
         found.append("this version of Tiebreak trains differently")
     elif before.source != now.source and before.design == now.design:
-        found += _changed_code(code, arm) or [f"the code of {now.design} or of Tiebreak changed"]
+        found += _changed_code(code, arm, now.task) or [f"the code of {now.design} or of Tiebreak changed"]
     if before.data != now.data and not (registry.is_path(before.data) and registry.is_path(now.data)):
         found.append(f"data {now.data} instead of {before.data}")
     elif before.checksum != now.checksum:
@@ -58,11 +58,11 @@ def _reason(before: Run, now: Run, code: Mapping[str, str], arm: PlannedArm) -> 
     return listed([*found, *(each.text for each in apart)]) or "it was stored in another way"
 
 
-def _changed_code(before: Mapping[str, str], arm: PlannedArm) -> list[str]:
+def _changed_code(before: Mapping[str, str], arm: PlannedArm, task: str) -> list[str]:
     own = arm.design not in registry.DESIGNS
     names = {
         "design": f"the code of {arm.design} changed" if own else f"Tiebreak's code of {arm.design} changed",
-        "task": "Tiebreak's code of the task changed",
+        "task": "the code of your task changed" if task == registry.OWN_TASK else "Tiebreak's code of the task changed",
         "training": "Tiebreak's training code changed",
     }
     return [text for part, text in names.items() if part in before and before[part] != arm.code.get(part)]

@@ -212,7 +212,7 @@ class PlannedArm(Exact):
     flops: int | None  # multiply-adds times two for one example; None: unknown
     cannot_fuse: str = ""  # why its runs are trained one after the other; empty: they can be fused
     run_by_run: str = ""  # operations that fused runs do one after the other, with their layers
-    shape: dict[str, int] = Field(default_factory=dict)  # the sizes that its network is built for
+    shape: dict[str, int | str] = Field(default_factory=dict)  # the sizes that its network is built for
     differences: tuple[Difference, ...] | None = Field(default=None, strict=False)  # from the first; None: not known
     code: dict[str, str] = Field(default_factory=dict)  # digests of the code of its design, its task and the training
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tiebreak.plan.resolve import task_options
 from tiebreak.plan.runs import PlannedArm, Term
 from tiebreak.study.base import Grid
+from tiebreak.study.registry import OWN_TASK
 from tiebreak.study.schema import Study
 from tiebreak.text import listed, number_of
 
@@ -32,6 +33,8 @@ def equal_terms(study: Study, arms: list[PlannedArm], examples: int) -> tuple[Te
     flops = {arm.flops for arm in arms}
     first, rule = study.arms[0], study.optimiser_of(study.arms[0])
     options = ", ".join(f"{key}={value}" for key, value in task_options(study, first).items())
+    if study.task == OWN_TASK:
+        options = "the loss and the metrics of your own task"
     return (
         Term(name="data and split", equal=True, value=f"{study.data}, the same split for all arms and seeds"),
         _term("task options", options, arms),

@@ -45,9 +45,9 @@ def template() -> dict[str, Any]:
     return tomllib.loads(template_text())
 
 
-def template_text() -> str:
-    """That file itself; its name is NAME."""
-    return (resources.files("tiebreak.study") / "template.toml").read_text("utf-8")
+def template_text(file: str = "template.toml") -> str:
+    """That file itself, or another one to start from; the study's name in it is NAME."""
+    return (resources.files("tiebreak.study") / file).read_text("utf-8")
 
 
 def copy_of_builtin(source: str, name: str) -> str:

@@ -125,3 +125,12 @@ class Program(Strict):
             evaluation={},
             protocols={OWN: Protocol()},
         )
+
+
+def program_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
+    """A study of a program with what it does not write: data, protocol and budget are the program's own."""
+    filled = {"data": OWN, "protocol": OWN, "budget": {"epochs": 1, "batch": 1}, **data}
+    if isinstance(data.get("arms"), list):
+        named = [arm if isinstance(arm, dict) else {} for arm in data["arms"]]
+        filled["arms"] = [{"design": str(arm.get("name")), **arm} for arm in named]
+    return filled

@@ -28,6 +28,7 @@ __all__ = [
     "DESIGNS",
     "HYPERS",
     "OWN_DATA",
+    "OWN_TASK",
     "TASKS",
     "DataEntry",
     "DesignEntry",
@@ -38,9 +39,12 @@ __all__ = [
     "Protocol",
     "Scalar",
     "TaskEntry",
+    "family_of",
     "is_path",
     "metric_label",
 ]
+
+OWN_TASK = "own"  # the user's own task, and the family of its designs
 
 HYPERS: Mapping[str, Hyper] = {
     "lr": Hyper(default=0.01, low=0.0, high=1e9, line="learning rate"),
@@ -77,6 +81,15 @@ HYPERS: Mapping[str, Hyper] = {
     "dropout": Hyper(default=None, low=0.0, high=0.999, line="rate of every dropout layer; default: the design's own"),
     "label_smoothing": Hyper(default=0.0, low=0.0, high=0.999, line="probability spread over all classes"),
 }
+
+
+def family_of(task: str) -> str:
+    """The family of the designs of a task.
+
+    >>> family_of("classify"), family_of("own")
+    ('classifier', 'own')
+    """
+    return OWN_TASK if task == OWN_TASK else TASKS[task].family
 
 
 def is_path(name: str) -> bool:

@@ -14,19 +14,23 @@ from tiebreak.errors import nearest
 from tiebreak.study import program_rules, registry
 from tiebreak.study.base import setting_label
 from tiebreak.study.design_file import declared_names
+from tiebreak.study.own_task_keys import FUNCTIONS, NO_DATA
 from tiebreak.study.program_keys import PROGRAM
-from tiebreak.study.registry import Option, Scalar
+from tiebreak.study.registry import OWN_TASK, Option, Scalar
+from tiebreak.text import listed
 
 if TYPE_CHECKING:
     from tiebreak.study.schema import Arm, Claim, Reported, Study
 
+COLUMNS = ("arm", "design", "seed", "status", "chosen")  # of `result.rows`, beside hyper-parameters and metrics
 MOST_RUNS = 200_000  # of a study: a plan lists each
 TYPE_NAMES = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 
 
 def check(study: Study) -> None:
     """Raise ValueError at the first rule that the study breaks."""
-    _member("task", study.task, [*registry.TASKS, PROGRAM])
+    _member("task", study.task, [*registry.TASKS, OWN_TASK, PROGRAM])
+    _check_own_task(study)
     if study.task == PROGRAM:
         _check_size(study)
         program_rules.check(study)
@@ -34,7 +38,7 @@ def check(study: Study) -> None:
         return
     if study.program is not None:
         raise ValueError("program: only with task = 'program'")
-    task = registry.TASKS[study.task]
+    task = study.entry
     _check_data("data", study.data, task)
     _check_protocol("protocol", study.protocol, study.data, task)
     _member("metric", study.metric, task.metrics)
@@ -59,6 +63,27 @@ def check(study: Study) -> None:
     for index, reported in enumerate(study.reported, start=1):
         _check_reported(f"reported[{index}]", reported, study, task)
     _check_quick(study, task)
+
+
+def _check_own_task(study: Study) -> None:
+    """Keys that only an own task has, and those that it has to have."""
+    if study.task != OWN_TASK:
+        if study.metrics:
+            raise ValueError("metrics: only with task = 'own'; the metrics of other tasks are known")
+        return
+    if study.designs_from is None:
+        raise ValueError(
+            f"designs_from: required with task = 'own': the Python file with DESIGNS and {listed(FUNCTIONS)}"
+        )
+    if not study.metrics:
+        raise ValueError("metrics: required with task = 'own', such as metrics = { error = \"min\" }")
+    for name in study.metrics:
+        if name in COLUMNS or name in registry.HYPERS or name.startswith(("val_", "train_")):
+            raise ValueError(f"metrics: {name!r} is the name of something else in tables of runs; give another one")
+    if study.metrics.get("loss", "min") != "min":
+        raise ValueError("metrics.loss: the loss is made smaller by training; call a metric of yours something else")
+    if any("label_smoothing" in given for arm in study.arms for given in (study.fixed, arm.fixed, study.grid_of(arm))):
+        raise ValueError("label_smoothing: for the losses of Tiebreak's tasks; smooth the labels in your own `loss`")
 
 
 def _check_names(study: Study) -> None:
@@ -141,6 +166,10 @@ def _check_evaluation_that_trains(key: str, arm: Arm, study: Study, task: regist
 
 
 def _check_data(key: str, name: str, task: registry.TaskEntry) -> None:
+    if task.family == OWN_TASK:
+        if name != NO_DATA and not registry.is_path(name):
+            raise ValueError(f"{key}: {name!r}: an own task reads its own data: a path with a slash, or no data key")
+        return
     known = [known for known, data in registry.DATA.items() if data.family == task.family]
     if name in registry.DATA and name not in known:
         tasks = {entry.family: other for other, entry in registry.TASKS.items()}

@@ -19,9 +19,11 @@ from tiebreak.study.augment import Augment
 from tiebreak.study.base import Grid, Init, Margin, Name, Options, RunPrecision, Setting, Strict, setting_label
 from tiebreak.study.comparison_kinds import Agreement, BestSetting, Comparison, Interaction, Order, Pair, with_name
 from tiebreak.study.optimiser import Optimiser, Schedule
-from tiebreak.study.program_keys import OWN, PROGRAM, Program
+from tiebreak.study.own_task_keys import NO_DATA
+from tiebreak.study.own_task_keys import entry as own_task_entry
+from tiebreak.study.program_keys import PROGRAM, Program, program_defaults
 from tiebreak.study.published import Claim, Reported
-from tiebreak.study.registry import Scalar
+from tiebreak.study.registry import OWN_TASK, Scalar
 
 __all__ = [
     "Agreement",
@@ -161,6 +163,11 @@ class Study(Strict):
         description="a Python file with your own designs in a dict DESIGNS, relative to this file; it is run as code",
         examples=["my_designs.py"],
     )
+    metrics: dict[Name, registry.Goal] = Field(
+        default={},
+        description='with `task = "own"`: the metrics of your task, and whether more (`max`) or less (`min`) is better',
+        examples=[{"error": "min"}],
+    )
     options: Options = Field(
         default={}, description="options of the task, for all arms", examples=[{"shuffle_pixels": True}]
     )
@@ -221,7 +228,10 @@ class Study(Strict):
             "protocol": data.get("protocol", "audited"),
             "epochs": budget.get("epochs") if isinstance(budget, dict) else None,
         }
-        filled = _program_defaults(data) if PROGRAM in (data.get("task"), *data) else dict(data)
+        filled = program_defaults(data) if PROGRAM in (data.get("task"), *data) else dict(data)
+        if data.get("task") == OWN_TASK:
+            filled.setdefault("data", NO_DATA)
+            own["data"] = filled["data"]
         for key in ("claims", "reported"):
             if isinstance(data.get(key), list):
                 filled[key] = [{**own, **item} if isinstance(item, dict) else item for item in data[key]]
@@ -261,7 +271,9 @@ class Study(Strict):
 
     @property
     def entry(self) -> registry.TaskEntry:
-        """What is known of the study's task: the registry's entry, or that of the user's program."""
+        """What is known of the study's task: the registry's entry, or that of the user's own task or program."""
+        if self.task == OWN_TASK:
+            return own_task_entry(self.metrics)
         return registry.TASKS[self.task] if self.program is None else self.program.entry(self.metric)
 
     @property
@@ -381,12 +393,3 @@ def _smaller(arm: dict[str, Any], build: Mapping[str, Scalar], grid: Grid | None
     design = registry.DESIGNS.get(arm["design"])
     known = {name: value for name, value in build.items() if design is not None and name in design.options}
     return {**arm, "build": {**arm["build"], **known}, **({"grid": grid} if grid is not None else {})}
-
-
-def _program_defaults(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A study of a program with what it does not write: data, protocol and budget are the program's own."""
-    filled = {"data": OWN, "protocol": OWN, "budget": {"epochs": 1, "batch": 1}, **data}
-    if isinstance(data.get("arms"), list):
-        named = [arm if isinstance(arm, dict) else {} for arm in data["arms"]]
-        filled["arms"] = [{"design": str(arm.get("name")), **arm} for arm in named]
-    return filled

@@ -20,9 +20,9 @@ PREFACE = """\
 # The study file
 
 Every key of a study file, which is in [TOML](https://toml.io). `tiebreak new NAME` writes a short one to start from,
-`tiebreak new NAME --full` one with every key of this page, `tiebreak new NAME --from pooling` a copy of a built-in
-study. `tiebreak plan NAME.toml` checks a file and shows what it would train. An unknown key is an error that names the
-nearest valid one. `OUT/study.toml` holds the study of a results folder with every default written out.
+`--full` one with every key of this page, `--from pooling` a copy of a built-in study, `--own-task` one with a task of
+your own. `tiebreak plan NAME.toml` checks a file and shows what it would train. An unknown key is an error that names
+the nearest valid one. `OUT/study.toml` holds the study of a results folder with every default written out.
 
 The column *overridden by* says what may give a key another value: an arm, for itself; a comparison, for itself; the
 table `[quick]`, under `--quick`; an option on the command line. What nothing overrides is the same for every arm.
@@ -158,6 +158,12 @@ def _tasks() -> Iterator[str]:
             if options:
                 lines.append(f"\n{_options(title, options)}")
         yield "\n".join(lines)
+    yield (
+        "### `own`\n\n"
+        "your own task: functions of the file that `designs_from` names, see [own-task.md](own-task.md)\n\n"
+        "- data: what `load` reads: `data` is its path, or is left out\n"
+        "- metrics: those of the key `metrics`, and `loss`\n- protocols: `audited`"
+    )
 
 
 def _designs() -> str:

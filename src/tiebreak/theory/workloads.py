@@ -19,7 +19,8 @@ from tiebreak.layers.heads import MultiHead
 from tiebreak.layers.lstm import Lstm
 from tiebreak.layers.pixels import attend_pixels
 from tiebreak.layers.rnn import Rnn, use_plain_cells
-from tiebreak.models.design import SHAPES, Shape
+from tiebreak.models import design
+from tiebreak.models.design import Shape
 from tiebreak.study import registry
 from tiebreak.study.registry import Scalar
 from tiebreak.theory.family_sizes import FAMILIES
@@ -63,7 +64,7 @@ def kept_numbers(workload: Workload) -> int:
 
 def shape_of(family: str, sizes: Mapping[str, int]) -> Shape:
     """What a design of this family is built for."""
-    return SHAPES[family](**{FAMILIES[family].fields[name]: size for name, size in sizes.items()})
+    return design.shape_of(family, {FAMILIES[family].fields[name]: size for name, size in sizes.items()})
 
 
 def _input(*shape: int) -> Tensor:

@@ -54,16 +54,21 @@ def make_group(job: Job, runs: Sequence[Run] | None = None) -> RunGroup:
     """The runs of a job (or some of them) in their initial state."""
     runs = list(runs) if runs else [Run.model_validate(content) for content in job.runs]
     first = runs[0]
-    task = catalog.TASKS[first.task].with_options(first.options)
-    known = registry.TASKS[first.task].options
+    task = catalog.find_task(first.task, job.designs_from).with_options(first.options)
+    known = registry.TASKS[first.task].options if first.task != registry.OWN_TASK else {}
     reading = tuple((name, value) for name, value in first.options.items() if known[name].of_data)
     with _stops_the_study():
-        data = _load(first.task, reading, first.data, job.data_dir, job.checksums)
+        data = _load(first.task, job.designs_from, first.checksum, reading, first.data, job.data_dir, job.checksums)
     if data.checksum != first.checksum:
+        if first.task == registry.OWN_TASK:
+            raise StopStudyError(
+                f"{job.designs_from}: load: returned other data than when the plan was made; it has to return the same"
+                " whenever it is called: seed what it draws"
+            )
         raise StopStudyError(
             f"data set {first.data} changed since the plan was made; start again in another --out folder"
         )
-    design = catalog.find_design(first.design, job.designs_from, registry.TASKS[first.task].family)
+    design = catalog.find_design(first.design, job.designs_from, registry.family_of(first.task))
     device = torch.device(job.device)
     if device.type == "cuda":  # the same whatever the strategy; recorded with every run
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = job.precision == "tf32"
@@ -88,11 +93,18 @@ def _stops_the_study() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _load(
-    task: str, reading: tuple[tuple[str, Scalar], ...], name: str, data_dir: str | None, checksums: str | None
+    task: str,
+    designs_from: str | None,
+    checksum: str,  # the user's own task may have changed
+    reading: tuple[tuple[str, Scalar], ...],
+    name: str,
+    data_dir: str | None,
+    checksums: str | None,
 ) -> Any:
     if checksums is not None:
         load_checksums(Path(checksums))
-    return catalog.TASKS[task].with_options(dict(reading)).load(name, Path(data_dir) if data_dir else None)
+    found = catalog.find_task(task, designs_from).with_options(dict(reading))
+    return found.load(name, Path(data_dir) if data_dir else None)
 
 
 def machine_facts() -> dict[str, str]:

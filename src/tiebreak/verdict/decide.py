@@ -272,7 +272,7 @@ def _figures(study: Study) -> list[Reported]:
 def _reported(tally: Tally, item: Reported) -> ReportedResult:
     scores = list(arm_scores(tally, item.arm, item.setting, item.metric).values())
     interval = statistics.prediction_interval(scores)
-    low, high = (ranges.cut(end, ranges.range_of(item.metric)) for end in interval or (None, None))
+    low, high = (ranges.cut(end, ranges.range_of(item.metric, tally.study.task)) for end in interval or (None, None))
     return ReportedResult(
         source=item.source,
         what=item.what,

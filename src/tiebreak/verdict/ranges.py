@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from tiebreak.study.program_keys import PROGRAM
+from tiebreak.study.registry import OWN_TASK
 from tiebreak.text import listed, number_of, printable
 from tiebreak.verdict.compared import Compared
 
@@ -30,9 +31,9 @@ MOST_NAMED = 3  # arms in one warning
 def range_of(metric: str, task: str = "") -> Range:
     """The range of a metric on any split (`val_…`, `train_…`); an unknown metric may take any value.
 
-    So may that of a user's program: its accuracy may be a per cent, its loss negative.
+    So may that of a user's program or own task: its accuracy may be a per cent, its loss negative.
     """
-    if task == PROGRAM:
+    if task in (PROGRAM, OWN_TASK):
         return ANYTHING
     return RANGES.get(metric.removeprefix("train_").removeprefix("val_"), ANYTHING)
 

@@ -20,7 +20,7 @@ LIMIT_TEXT = 1_000_000  # characters
 LIMIT_ROWS = 3_000_000
 FORM = "expected a CSV file with a header line that has the columns text and label, such as `text,label`"
 COLUMNS = ("text", "label", "split")
-TABLE = 'a table of numbers is for your own code: task = "program" (docs/own-program.md)'
+TABLE = "a table of numbers is for a task of your own: `tiebreak new NAME --own-task` (docs/own-task.md)"
 OF_SCORES = {"arm", "seed", "score"}  # columns of a table of results
 
 

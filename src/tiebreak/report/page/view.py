@@ -279,7 +279,7 @@ def _curve_panel(evidence: Evidence, key: str) -> str:
         _curves(evidence, key),
         name=f"curves-{key}",
         quantity=metric_table.quantity(key),
-        limits=ranges.range_of(key),
+        limits=ranges.range_of(key, evidence.study.task),
     )
 
 
