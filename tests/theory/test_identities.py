@@ -71,7 +71,8 @@ def test_a_wrong_matrix_is_found_out(wrong: Callable[..., Tensor]) -> None:
 
 
 def test_the_matrix_is_compared_with_numbers_that_are_not_small(outcomes: dict[str, Outcome]) -> None:
-    assert 0 < number(outcomes["conv-is-linear"], "largest_difference") < 1e-12
+    assert number(outcomes["conv-is-linear"], "largest_number") > 5
+    assert number(outcomes["conv-is-linear"], "largest_difference") < 1e-12  # on some processors exactly 0
     assert number(outcomes["conv-is-linear"], "largest_additivity_error") < 1e-12
 
 

@@ -35,7 +35,7 @@ Size = Callable[[int, int], int]
 def conv_is_linear(as_matrix: Callable[..., Tensor] = conv_matrix.as_matrix) -> Outcome:
     """vec(conv(x, w)) = M vec(x), and conv(2 x - 3 y) = 2 conv(x) - 3 conv(y)."""
     source = torch.Generator().manual_seed(0)
-    apart = additive = 0.0
+    apart = additive = largest = 0.0
     for channels, filters, image, kernel, stride, padding in CONVOLUTIONS:
         weight = torch.randn(filters, channels, *kernel, generator=source, dtype=torch.float64)
         x, y = torch.randn(2, 1, channels, *image, generator=source, dtype=torch.float64)
@@ -44,13 +44,20 @@ def conv_is_linear(as_matrix: Callable[..., Tensor] = conv_matrix.as_matrix) -> 
         fits = matrix.shape == (of_x.numel(), x.numel())
         error = (matrix @ x.reshape(-1, 1)).flatten() - of_x.flatten() if fits else torch.tensor(math.inf)
         apart = max(apart, float(error.abs().max()))
+        largest = max(largest, float(of_x.abs().max()))
         additive = max(additive, float((of_both - (2 * of_x - 3 * of_y)).abs().max()))
     holds = max(apart, additive) < EXACT
     return Outcome(
         "conv-is-linear",
         "holds" if holds else "fails",
-        f"over {len(CONVOLUTIONS)} sizes, strides and paddings the matrix and conv2d differ by at most {apart:.1g}",
-        {"convolutions": len(CONVOLUTIONS), "largest_difference": apart, "largest_additivity_error": additive},
+        f"over {len(CONVOLUTIONS)} sizes, strides and paddings the matrix and conv2d differ by at most {apart:.1g},"
+        f" in numbers up to {largest:.0f}",
+        {
+            "convolutions": len(CONVOLUTIONS),
+            "largest_difference": apart,
+            "largest_number": largest,
+            "largest_additivity_error": additive,
+        },
     )
 
 

@@ -25,7 +25,7 @@ def test_rows_are_read_with_quotes_line_breaks_and_further_columns(tmp_path: Pat
     ("text", "words"),
     [
         ("", ("text", "label")),
-        ("a,b\n1,2\n", ("line 1", "no column 'text'", "expected text, label", "found a, b", "own-program.md")),
+        ("a,b\n1,2\n", ("line 1", "no column 'text'", "expected text, label", "found a, b", "own-task.md")),
         ("text,text,label\n1,2,3\n", ("line 1", "2 columns 'text'")),
         ("arm,seed,score\na,0,0.9\n", ("line 1", "tiebreak compare")),
         ("text,label\n", ("no rows",)),
