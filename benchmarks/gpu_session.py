@@ -2,6 +2,7 @@
 
     python benchmarks/gpu_session.py --pack --data-dir DIR          here: packages and data into .wheels, to be carried
     python benchmarks/gpu_session.py [STAGE ...] --out FOLDER       there
+    python benchmarks/gpu_session.py STAGE ... --beside held-out    a study trains meanwhile
     python benchmarks/gpu_session.py --smoke --out FOLDER           tiny sizes on a CPU: that every part runs
 
 A stage is a part, or parts joined by + that run side by side; stages follow one another. Without one, what is needed
@@ -14,13 +15,19 @@ most comes first: tests+nets start taylor budget spoken.
 |           |         | and timed one after the other once the other parts of the stage have ended                    |
 | nets-more | 480     | the other types, numbers of runs and peers                                                    |
 | start     | 120     | start.py: from the command to the first trained step, caches empty and full                   |
-| taylor    | 330     | taylor_gpu.py: softmax beside ours, also one sequence of 2,048 and 4,096; plain torch compiled|
-| budget    | 590     | `tiebreak run benchmarks/ptb_budget.toml`, bf16                                               |
+| taylor    | 120     | taylor_gpu.py: softmax beside ours, also one sequence of 2,048 and 4,096, the kernels of      |
+|           |         | flash-linear-attention, plain torch compiled                                                  |
+| features  | 180     | the recordings of `spoken`, made and kept on the machine                                      |
+| profile   | 150     | step_profile.py: where the steps of `budget` and `spoken` spend their time                    |
+| held-out  | 590     | `tiebreak run benchmarks/ptb_held_out.toml`, bf16                                             |
 | spoken    | 590     | `tiebreak run benchmarks/spoken_decoders.toml`, nine seeds, bf16                              |
 
-Where calls end after ten minutes: `tests+nets`, then `start taylor`, then `budget`, then `spoken`. What a part found is
+Where calls end after ten minutes: `tests+nets`, then `start taylor`, then the two studies. What a part found is
 in FOLDER as soon as it ends, with session.json (seconds, exit codes, the end of what was printed). The two studies go
 on where they stopped if they are called again before the machine is given back; no times are taken from them.
+
+`--beside` names one of the two studies, which trains while other parts compile and stands still while times are taken.
+It outlives the call: another one with the same option finds it, and one without stages waits for its end.
 """
 
 from __future__ import annotations
@@ -37,12 +44,13 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event, Lock
 from typing import Any
 
+from peers.beside import Beside
 from peers.session_rows import MORE, NETS, OURS, Row, each_of
 
 ROOT = Path(__file__).parent.parent
@@ -58,10 +66,20 @@ PACKAGES = (
     "mlxtend",
     "espeakng-loader",
     "tomli-w",
+    "fla-core",
+    "einops",
 )
 DATA = ("ptb", "ljspeech")
 KEPT = ("study.toml", "plan.json", "verdict.json", "report.md", "records.sqlite", "records.sqlite-wal")
-ALL = ("tests+nets", "start", "taylor", "budget", "spoken")
+PROFILED: list[tuple[Any, ...]] = [
+    ("ptb_held_out.toml", "as-reported", 8, "--compiled"),
+    ("ptb_held_out.toml", "as-reported", 8),
+    ("spoken_decoders.toml", "attention", 9),
+    ("spoken_decoders.toml", "lstm", 9),
+]
+ALL = ("tests+nets", "start", "taylor", "held-out", "spoken")
+TIMED = ("start", "taylor", "profile")  # parts in which nothing else may use the GPU
+LONG = ("test_recurrent", "test_taylor_backward", "test_conv_taps", "test_conv_products", "test_taylor_ops")
 LEAST = 60  # seconds that must be left for a part to begin
 PREPARED = 0.65  # of the limit, after which networks are timed though others are still compiling
 
@@ -75,6 +93,7 @@ class Session:
     end: float
     environment: dict[str, str]
     data: Path
+    beside: Beside
     found: dict[str, Any] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
@@ -125,7 +144,8 @@ def begin(session: Session, name: str, *command: object, patient: bool = False) 
 
 def tests(session: Session, end: float, quiet: Event) -> None:
     """Every file with tests for a GPU in a process of its own, six at a time."""
-    files = sorted(path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in path.read_text("utf-8"))
+    files = [path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in path.read_text("utf-8")]
+    files.sort(key=lambda path: (path.stem not in LONG, path))
     options = ["-q", "-m", "gpu", "-p", "no:cacheprovider", *(["--collect-only"] if session.smoke else [])]
 
     def one(path: Path) -> tuple[str, dict[str, Any]]:
@@ -157,10 +177,11 @@ def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None
     ready = len(list(gate.glob("ready-*")))
     session.note(part, rows=len(rows), ready=ready, prepared_s=round(time.monotonic() - began, 1))
     quiet.wait(max(0.0, latest - time.monotonic()))
-    (gate / "go").touch()
-    while time.monotonic() < end and any(call.process.poll() is None for call in calls):
-        time.sleep(2.0)
-        keep_rows(session.out / f"{part}.json", gate)
+    with session.beside.still():
+        (gate / "go").touch()
+        while time.monotonic() < end and any(call.process.poll() is None for call in calls):
+            time.sleep(1.0)
+            keep_rows(session.out / f"{part}.json", gate)
     ended = {call.name: call.ended(end, 1.0) for call in calls}
     keep_rows(session.out / f"{part}.json", gate)
     without = {name: done for name, done in ended.items() if done["code"]}
@@ -188,33 +209,81 @@ def script(name: str, file: str, *options: object, within: bool = False) -> Part
     return work
 
 
-def study(name: str, file: str, *options: str) -> Part:
+def features(session: Session, end: float, quiet: Event) -> None:
+    """Speak the transcripts: planning loads the data, which stay in the cache."""
+    given = ["plan", ROOT / "benchmarks" / "spoken_decoders.toml", "--data-dir", session.data, "--seeds", "9"]
+    if session.smoke:
+        given = ["plan", "pooling", "--quick"]
+    session.note("features", **begin(session, "features", "-m", "tiebreak", *given).ended(end))
+
+
+def profiles(session: Session, end: float, quiet: Event) -> None:
+    """Where training steps spend their time, one after the other; how each starts up is shared."""
+    cases = [[ROOT / "benchmarks" / file, arm, "--seeds", seeds, *more] for file, arm, seeds, *more in PROFILED]
+    cases = [["pooling", "pool", "--quick", "--seeds", 2, "--device", "cpu"]] if session.smoke else cases
+    for number, case in enumerate(cases):
+        given = case if session.smoke else [*case, "--precision", "bf16", "--data-dir", session.data]
+        out = session.out / f"profile-{number}.json"
+        call = begin(session, "profile", ROOT / "benchmarks" / "step_profile.py", *given, "--out", out)
+        session.note("profile", **{str(number): call.ended(end, 1.0)})
+
+
+def training(session: Session, name: str) -> list[str]:
+    """The command that trains a study."""
+    file, *options = STUDIED[name]
+    given: list[object] = [ROOT / "benchmarks" / file, *options, "--precision", "bf16", "--strategy", "fused"]
+    given += ["--data-dir", session.data, "--device", "cuda"]
+    if session.smoke:
+        given = ["language-model", "--quick", "--seeds", "2", "--epochs", "1", "--device", "cpu"]
+    return ["-m", "tiebreak", "run", *map(str, given), "--out", str(results(session, name))]
+
+
+def results(session: Session, name: str) -> Path:
+    """Where a study's results are."""
+    return STUDIES / (f"smoke-{name}" if session.smoke else name)
+
+
+def study(name: str) -> Part:
     """A part that trains a study; its verdict and records come back."""
 
     def work(session: Session, end: float, quiet: Event) -> None:
-        folder = STUDIES / (f"smoke-{name}" if session.smoke else name)
-        given = [ROOT / "benchmarks" / file, *options, "--precision", "bf16", "--strategy", "fused"]
-        given += ["--data-dir", session.data, "--device", "cuda"]
-        if session.smoke:
-            given = ["language-model", "--quick", "--seeds", "2", "--epochs", "1", "--device", "cpu"]
-        done = begin(session, name, "-m", "tiebreak", "run", *given, "--out", folder).ended(end - 15, 10.0)
-        session.note(name, **done)
-        with tarfile.open(session.out / f"{name}.tar.xz", "w:xz") as archive:
-            for kept in KEPT:
-                if (folder / kept).is_file():
-                    archive.add(folder / kept, f"{name}/{kept}")
+        session.note(name, **begin(session, name, *training(session, name)).ended(end - 15, 10.0))
+        bring_back(session, name)
 
     return work
 
 
+def bring_back(session: Session, name: str) -> None:
+    """Put the verdict and the records of a study, as far as it is, where they are taken from."""
+    folder = results(session, name)
+    with tarfile.open(session.out / f"{name}.tar.xz", "w:xz", preset=1) as archive:
+        for kept in KEPT:
+            if (folder / kept).is_file():
+                archive.add(folder / kept, f"{name}/{kept}")
+
+
+def beside_until(session: Session, name: str, end: float) -> None:
+    """Wait for the end of the study that trains beside."""
+    while session.beside.running() and time.monotonic() < end - 10:
+        time.sleep(1.0)
+    session.note(name, running=session.beside.running(), end=session.beside.log.read_text("utf-8", "replace")[-3000:])
+    bring_back(session, name)
+
+
+STUDIED = {
+    "held-out": ("ptb_held_out.toml", "--seeds", "8"),
+    "spoken": ("spoken_decoders.toml", "--seeds", "9", "--workers", "2"),
+}
 PARTS: dict[str, tuple[int, Part]] = {
     "tests": (300, tests),
     "nets": (540, nets),
     "nets-more": (480, lambda session, end, quiet: nets(session, end, quiet, "nets-more")),
     "start": (120, script("start", "start.py")),
-    "taylor": (330, script("taylor", "taylor_gpu.py", "--parts", "compare,decoding,profile", within=True)),
-    "budget": (590, study("budget", "ptb_budget.toml", "--seeds", "8")),
-    "spoken": (590, study("spoken", "spoken_decoders.toml", "--seeds", "9", "--workers", "2")),
+    "taylor": (120, script("taylor", "taylor_gpu.py", "--parts", "compare,decoding,profile", within=True)),
+    "features": (180, features),
+    "profile": (150, profiles),
+    "held-out": (590, study("held-out")),
+    "spoken": (590, study("spoken")),
 }
 
 
@@ -230,7 +299,8 @@ def stage(session: Session, names: Sequence[str]) -> None:
             if time.monotonic() > session.end - LEAST:
                 session.note(name, skipped="no time is left")
             else:
-                work(session, min(session.end, time.monotonic() + seconds), quiet)
+                with session.beside.still() if name in TIMED else nullcontext():
+                    work(session, min(session.end, time.monotonic() + seconds), quiet)
         except Exception as error:  # the other parts go on
             session.note(name, error=f"{type(error).__name__}: {error}"[:500])
         left.discard(name)
@@ -257,14 +327,19 @@ def pack(data: Path) -> None:
     print(f"{CARRIED}: {size / 2**20:.1f} MiB; carry it, and the machine takes 64 MiB with the working tree")
 
 
-def environment(smoke: bool, folder: Path) -> dict[str, str]:
-    """What programs see: this source, the packages that were carried."""
+def environment(smoke: bool) -> dict[str, str]:
+    """What programs see: this source, the packages that were carried, one thread for torch.
+
+    Dozens of programs that each take all cores for small operations do not get on: threads wait for one another.
+    """
     paths = [str(ROOT / "src"), str(ROOT / "tests")]
     if not smoke and (CARRIED / "packages.tar.xz").is_file():
-        with tarfile.open(CARRIED / "packages.tar.xz") as archive:
-            archive.extractall(folder, filter="data")
-        paths.append(str(folder / "packages"))
+        if not (STUDIES / "packages").is_dir():
+            with tarfile.open(CARRIED / "packages.tar.xz") as archive:
+                archive.extractall(STUDIES, filter="data")
+        paths.append(str(STUDIES / "packages"))
     kept = {"PYTHONPATH": os.pathsep.join(paths), "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONUNBUFFERED": "1"}
+    kept["OMP_NUM_THREADS"] = "1"
     if smoke:
         kept["TRITON_INTERPRET"] = "1"
     return {**os.environ, **kept, "TORCHINDUCTOR_COMPILE_THREADS": "4"}
@@ -272,25 +347,31 @@ def environment(smoke: bool, folder: Path) -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stages", nargs="*", default=ALL, metavar="STAGE")
+    parser.add_argument("stages", nargs="*", metavar="STAGE")
+    parser.add_argument("--beside", choices=sorted(STUDIED), help="a study that trains meanwhile")
     parser.add_argument("--out", type=Path, default=Path("gpu-session"))
     parser.add_argument("--data-dir", type=Path, default=CARRIED / "data")
     parser.add_argument("--seconds", type=float, default=1700.0, help="for all stages")
     parser.add_argument("--pack", action="store_true")
     parser.add_argument("--smoke", action="store_true")
     given = parser.parse_args()
-    stages = [each.split("+") for each in given.stages]
+    stages = [each.split("+") for each in given.stages or (() if given.beside else ALL)]
     if unknown := [name for names in stages for name in names if name not in PARTS]:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(PARTS)}")
     if given.pack:
         pack(given.data_dir)
         return
     given.out.mkdir(parents=True, exist_ok=True)
+    STUDIES.mkdir(parents=True, exist_ok=True)
     out, end = given.out.resolve(), time.monotonic() + given.seconds
-    with tempfile.TemporaryDirectory() as folder:
-        session = Session(out, given.smoke, end, environment(given.smoke, Path(folder)), given.data_dir.resolve())
-        for names in stages:
-            stage(session, names)
+    beside = Beside(STUDIES / f"{given.beside}.pid")
+    session = Session(out, given.smoke, end, environment(given.smoke), given.data_dir.resolve(), beside)
+    if given.beside:
+        beside.start([sys.executable, *training(session, given.beside)], session.environment, ROOT)
+    for names in stages:
+        stage(session, names)
+    if given.beside:
+        beside_until(session, given.beside, end)
 
 
 if __name__ == "__main__":

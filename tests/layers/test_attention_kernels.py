@@ -14,6 +14,7 @@ from tiebreak.layers.attention_kernels import How, backward, forward
 def test_more_rows_than_a_launch_takes_go_in_parts(
     kernel: attention_kernels.Name, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    torch.manual_seed(0)
     q, above = torch.randn(2, 5, 2, 9, 8, device="cuda", dtype=torch.bfloat16)
     bias = torch.randn(5, 1, 1, 9, device="cuda", dtype=torch.bfloat16) if kernel == "efficient" else None
     found = []
@@ -22,7 +23,8 @@ def test_more_rows_than_a_launch_takes_go_in_parts(
         out, *kept = forward(q, q, q, bias, How(kernel, False, 0.3))
         gradients = backward((q, q, q, bias), out, (kept[0], kept[1], kept[2]), above, How(kernel, False, 0.3))
         found.append((out, *gradients))
-    assert all(torch.allclose(one, other, atol=1e-2) for one, other in zip(*found, strict=True))
+    apart = [float((one - other).norm() / one.norm()) for one, other in zip(*found, strict=True)]
+    assert max(apart) < 2e-3, apart  # a last bit of bfloat16, 4e-3, of a few numbers
 
 
 def test_a_gradient_that_is_one_number_everywhere() -> None:

@@ -50,7 +50,12 @@ def test_a_draw_is_noticed(draw: object, name: str) -> None:
         assert drawn_from(before) == name
 
 
-def test_a_draw_is_found_inside_a_transform_too() -> None:
+@pytest.mark.parametrize("gpu", [False, True])
+def test_a_draw_is_found_inside_a_transform_too(gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if gpu:  # its generators give their states as the CPU's does
+        monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+        monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: [torch.default_generator.get_state()])
+
     def drawing(x: torch.Tensor) -> torch.Tensor:
         before = generator_states()
         assert drawn_from(before) == ""

@@ -33,15 +33,14 @@ def generator_states() -> dict[str, Any]:
     """
     legacy = np.random.get_state(legacy=False)  # noqa: NPY002
     assert isinstance(legacy, dict)
-    with torch._C._DisableFuncTorch():
-        own = torch.default_generator.get_state().numpy().tobytes()
-    states = {
-        "torch": own,
+    states: dict[str, Any] = {
         "NumPy": (legacy["state"]["key"].tobytes(), legacy["state"]["pos"], legacy["has_gauss"]),
         "Python": random.getstate(),
     }
-    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        states["torch on the GPU"] = b"".join(each.numpy().tobytes() for each in torch.cuda.get_rng_state_all())
+    with torch._C._DisableFuncTorch():
+        states["torch"] = torch.default_generator.get_state().numpy().tobytes()
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            states["torch on the GPU"] = b"".join(each.numpy().tobytes() for each in torch.cuda.get_rng_state_all())
     return states
 
 
