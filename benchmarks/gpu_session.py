@@ -6,19 +6,19 @@
     python benchmarks/gpu_session.py --smoke --out FOLDER           tiny sizes on a CPU: that every part runs
 
 A stage is a part, or parts joined by + that run side by side; stages follow one another. Without one, what is needed
-most comes first: tests+nets start taylor budget spoken.
+most comes first: tests+nets start taylor held-out spoken.
 
 | part      | seconds | what                                                                                          |
 |-----------|---------|-----------------------------------------------------------------------------------------------|
-| tests     | 300     | `make gpu-test`, a process for each file                                                      |
+| tests     | 300     | `make gpu-test` in 14 processes                                                               |
 | nets      | 540     | own_nets.py: ours, one run in turns, plain torch and JAX; all are prepared at the same time,  |
-|           |         | and timed one after the other once the other parts of the stage have ended                    |
+|           |         | and timed one after the other once the other parts of the stage have ended, not before        |
 | nets-more | 480     | the other types, numbers of runs and peers                                                    |
 | start     | 120     | start.py: from the command to the first trained step, caches empty and full                   |
 | taylor    | 120     | taylor_gpu.py: softmax beside ours, also one sequence of 2,048 and 4,096, the kernels of      |
 |           |         | flash-linear-attention, plain torch compiled                                                  |
 | features  | 180     | the recordings of `spoken`, made and kept on the machine                                      |
-| profile   | 150     | step_profile.py: where the steps of `budget` and `spoken` spend their time                    |
+| profile   | 150     | step_profile.py: where the steps of `held-out` and `spoken` spend their time                  |
 | held-out  | 590     | `tiebreak run benchmarks/ptb_held_out.toml`, bf16                                             |
 | spoken    | 590     | `tiebreak run benchmarks/spoken_decoders.toml`, nine seeds, bf16                              |
 
@@ -68,6 +68,8 @@ PACKAGES = (
     "tomli-w",
     "fla-core",
     "einops",
+    "pytest-xdist",
+    "execnet",
 )
 DATA = ("ptb", "ljspeech")
 KEPT = ("study.toml", "plan.json", "verdict.json", "report.md", "records.sqlite", "records.sqlite-wal")
@@ -79,7 +81,6 @@ PROFILED: list[tuple[Any, ...]] = [
 ]
 ALL = ("tests+nets", "start", "taylor", "held-out", "spoken")
 TIMED = ("start", "taylor", "profile")  # parts in which nothing else may use the GPU
-LONG = ("test_recurrent", "test_taylor_backward", "test_conv_taps", "test_conv_products", "test_taylor_ops")
 LEAST = 60  # seconds that must be left for a part to begin
 PREPARED = 0.65  # of the limit, after which networks are timed though others are still compiling
 
@@ -143,20 +144,30 @@ def begin(session: Session, name: str, *command: object, patient: bool = False) 
 
 
 def tests(session: Session, end: float, quiet: Event) -> None:
-    """Every file with tests for a GPU in a process of its own, six at a time."""
+    """The tests for a GPU, in as many processes as most cores take; what each said is in tests.log."""
     files = [path for path in (ROOT / "tests").rglob("test_*.py") if "pytest.mark.gpu" in path.read_text("utf-8")]
-    files.sort(key=lambda path: (path.stem not in LONG, path))
-    options = ["-q", "-m", "gpu", "-p", "no:cacheprovider", *(["--collect-only"] if session.smoke else [])]
-
-    def one(path: Path) -> tuple[str, dict[str, Any]]:
-        call = begin(session, path.stem, "-m", "pytest", *options, path.relative_to(ROOT))
-        done = call.ended(end, 1.0)
-        session.note("tests", **{path.stem: {**done, "end": done["end"][-1500 if done["code"] else -120 :]}})
-        return path.stem, done
-
-    with ThreadPoolExecutor(2 if session.smoke else 6) as pool:
-        found = dict(pool.map(one, files[: 3 if session.smoke else None]))
-    session.note("tests", failed=[name for name, done in found.items() if done["code"]])
+    given = [
+        "-m",
+        "gpu",
+        "-v",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:benchmark",
+        "--durations",
+        "12",
+        "-n",
+        "14",
+        "--dist",
+        "worksteal",
+    ]
+    if session.smoke:
+        given, files = ["-m", "gpu", "-q", "-n", "2"], files[:3]
+    call = begin(session, "tests", "-m", "pytest", *given, *sorted(path.relative_to(ROOT) for path in files))
+    done = call.ended(end)
+    shutil.copyfile(call.log, session.out / "tests.log")
+    text = call.log.read_text("utf-8", "replace")
+    session.note("tests", **done, failed=[line for line in text.splitlines() if line.startswith(("FAILED", "ERROR"))])
 
 
 def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None:
@@ -176,9 +187,12 @@ def nets(session: Session, end: float, quiet: Event, part: str = "nets") -> None
         time.sleep(0.5)
     ready = len(list(gate.glob("ready-*")))
     session.note(part, rows=len(rows), ready=ready, prepared_s=round(time.monotonic() - began, 1))
-    quiet.wait(max(0.0, latest - time.monotonic()))
+    if not quiet.wait(max(0.0, end - LEAST - time.monotonic())):
+        session.note(part, skipped="the other parts of the stage took all the time")
+        end = time.monotonic()
     with session.beside.still():
-        (gate / "go").touch()
+        if end > time.monotonic():
+            (gate / "go").touch()
         while time.monotonic() < end and any(call.process.poll() is None for call in calls):
             time.sleep(1.0)
             keep_rows(session.out / f"{part}.json", gate)

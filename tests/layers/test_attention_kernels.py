@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tiebreak.layers import attention_kernels
-from tiebreak.layers.attention_kernels import How, backward, forward
+from tiebreak.layers.attention_kernels import How, as_written, backward, forward
 
 
 @pytest.mark.gpu
@@ -25,6 +25,15 @@ def test_more_rows_than_a_launch_takes_go_in_parts(
         found.append((out, *gradients))
     apart = [float((one - other).norm() / one.norm()) for one, other in zip(*found, strict=True)]
     assert max(apart) < 2e-3, apart  # a last bit of bfloat16, 4e-3, of a few numbers
+
+
+def test_a_result_in_parts_lies_in_memory_as_a_whole_one() -> None:
+    whole = torch.randn(5, 9, 2, 8).transpose(1, 2)  # as `efficient` writes it
+    parts = torch.cat([whole[:2], whole[2:]])
+    assert parts.stride() != whole.stride()
+    assert as_written(parts).stride() == whole.stride()
+    assert torch.equal(as_written(parts), whole)
+    assert as_written(whole).data_ptr() == whole.data_ptr()
 
 
 def test_a_gradient_that_is_one_number_everywhere() -> None:

@@ -89,12 +89,20 @@ def backward(given: Given, out: Tensor, kept: Kept, above: Tensor, how: How) -> 
     if how.kernel == "efficient":
         wanted, pairs = [True, True, True, False], _aligned(bias, q, k)
         found = aten._scaled_dot_product_efficient_attention_backward(
-            above, q, k, v, pairs, out, norms, seed, offset, 0.0, wanted, causal, scale=scale
+            above, q, k, v, pairs, as_written(out), norms, seed, offset, 0.0, wanted, causal, scale=scale
         )
         return found[0], found[1], found[2]
     return aten._scaled_dot_product_flash_attention_for_cpu_backward(  # type: ignore[no-any-return]
         above, q, k, v, out, norms, 0.0, causal, attn_mask=_spread(bias, q, k), scale=scale
     )
+
+
+def as_written(out: Tensor) -> Tensor:
+    """A result as `efficient` leaves it in memory, [B, Lq, H, D].
+
+    Its backward asks the tensor for the strides of B and H, and takes that of Lq to be H times D.
+    """
+    return out.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 def _launches(rows: int) -> list[slice]:
