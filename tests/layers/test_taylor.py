@@ -12,11 +12,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.autograd import forward_ad
 from torch.func import grad, jacrev, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers import attention, taylor, taylor_forms
+from tiebreak.layers import attention, taylor, taylor_checks, taylor_forms
 from tiebreak.layers.taylor import attend, feature_size, features, init_state, step, step_in_place
 
 CAUSAL = {True: ("auto", "naive", "chunked", "recurrent"), False: ("auto", "naive", "parallel")}
@@ -25,7 +27,7 @@ CAUSAL = {True: ("auto", "naive", "chunked", "recurrent"), False: ("auto", "naiv
 @pytest.fixture(autouse=True)
 def _warned() -> Iterator[None]:
     """Even numbers of terms have warned already, except where that is tested."""
-    with patch.object(taylor, "_warned", {"even"}):
+    with patch.object(taylor_checks, "_warned", {"even"}):
         yield
 
 
@@ -270,7 +272,7 @@ def test_auto_makes_no_features_where_they_do_not_pay() -> None:
 
 
 def test_even_terms_warn_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(taylor, "_warned", set())
+    monkeypatch.setattr(taylor_checks, "_warned", set())
     q, k, v = make((), 3, 3, 2, 2)
     attend(q, k, v, terms=3)
     with pytest.warns(UserWarning, match="terms = 4 is even: weights can turn negative"):
@@ -325,6 +327,23 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (
         lambda: step_in_place(init_state(2, 2), *[torch.ones(3, 2)] * 3),
         r"axes \(\) cannot take tokens of \(3,\)",
+    ),
+    (lambda: attend(*[torch.ones(3, 2)] * 3, scale=torch.tensor(0.3)), r"no gradient: pass q \* scale and scale=1.0"),
+    (lambda: attend(*[torch.ones(3, 2)] * 3, scale=math.nan), "scale = nan is no finite number"),
+    (lambda: attend(*[torch.ones(3, 2)] * 3, scale="x"), "scale = 'x' is no finite number"),  # type: ignore[arg-type]
+    (lambda: attend(*[torch.ones(3, 2)] * 3, terms=3.0), "terms = 3.0 is no whole number"),  # type: ignore[arg-type]
+    (lambda: attend(*[torch.ones(3, 2)] * 3, terms=41), "terms = 41 is more than 20"),
+    (lambda: attend(*[torch.ones(3, 2)] * 3, form=None), "form None is unknown"),  # type: ignore[arg-type]
+    (lambda: attend(*[torch.ones(3, 2)] * 3, mask=True), "the mask is of type bool"),  # type: ignore[arg-type]
+    (lambda: attend(*[torch.ones(3, 2).numpy()] * 3), "q is of type ndarray"),  # type: ignore[arg-type]
+    (lambda: attend(*[torch.ones(3, 2).to(torch.float8_e4m3fn)] * 3), "q is torch.float8_e4m3fn"),
+    (lambda: init_state(8, -1), "a state of -1 values"),
+    (lambda: init_state(8, 1, lead=3), "leading axes 3 cannot be"),  # type: ignore[arg-type]
+    (lambda: features(torch.tensor(1.0), 3), "a single number has no features"),
+    (lambda: step(init_state(2, 2), torch.ones(2), torch.ones(2).half(), torch.ones(2)), "convert them to one type"),
+    (
+        lambda: step_in_place(init_state(2, 2).expand(3, 6, 3), *[torch.ones(3, 2)] * 3),
+        "an expanded state .* call state.clone",
     ),
 ]
 
@@ -381,3 +400,39 @@ def test_every_form_compiles_whole(form: str, length: int) -> None:
         found = value_and_gradients(torch.compile(call, fullgraph=True, backend="aot_eager")(*given), given)
     for one, two in zip(found, value_and_gradients(call(*given), given), strict=True):
         assert distance(one, two) < 1e-10
+
+
+def test_values_of_no_width_keep_the_column_of_ones() -> None:
+    q, k, v = torch.randn(2, 8), torch.randn(2, 8), torch.randn(2, 0)
+    out, state = step(init_state(8, 0, lead=(2,)), q, k, v)
+    assert (out.shape, state.shape) == ((2, 0), (2, 45, 1))
+    assert step(state, q, k, v)[1].shape == state.shape
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_another_width_compiles_whole_too(dynamic: bool) -> None:
+    torch.compiler.reset()
+    compiled = torch.compile(partial(attend, causal=True), backend="eager", fullgraph=True, dynamic=dynamic)
+    for width in (8, 16):
+        given = make((2,), 300, 300, width, 3)
+        assert distance(compiled(*given), attend(*given, causal=True)) < 1e-5
+    with torch.no_grad():
+        compiled(*make((2,), 20, 20, 4, 3))
+        assert torch.compile(partial(attend, terms=2), backend="eager", fullgraph=True)(*make((), 5, 5, 2, 2)).any()
+
+
+def test_sizes_without_numbers() -> None:
+    shapes = ((2, 300, 7), (2, 300, 7), (2, 300, 3))
+    assert attend(*(torch.empty(shape, device="meta") for shape in shapes), causal=True).shape == shapes[2]
+    attend(*(torch.randn(shape) for shape in shapes), causal=True)  # keeps the tables of this width
+    with FakeTensorMode():
+        assert attend(*(torch.empty(shape) for shape in shapes), causal=True).shape == shapes[2]
+
+
+def test_a_forward_derivative_is_taken_or_refused_in_a_line() -> None:
+    q, k, v = make((), 300, 300, 4, 3)
+    taken = torch.func.jvp(lambda x: attend(x, k, v, causal=True), (q,), (torch.ones_like(q),))[1]
+    wanted = torch.func.jvp(lambda x: attend(x, k, v, causal=True, form="naive"), (q,), (torch.ones_like(q),))[1]
+    assert distance(taken, wanted) < 1e-4
+    with forward_ad.dual_level(), pytest.raises(TiebreakError, match=r"take it with torch.func.jvp"):
+        attend(forward_ad.make_dual(q, torch.ones_like(q)), k, v, causal=True)

@@ -80,6 +80,24 @@ def test_what_even_float64_cannot_do_is_refused() -> None:
         taylor.attend(q, k, v, scale=1.0, form="parallel")
 
 
+@pytest.mark.parametrize("size", [1e3, 1e30, float("inf")])
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_is_masked_may_be_anything(size: float, causal: bool) -> None:
+    """It made results NaN in a trace, and was refused elsewhere."""
+    q, k, v = orthogonal(20.0)
+    may = torch.arange(LENGTH) < LENGTH - 50
+    wanted = taylor.attend(q, k, v, causal=causal, mask=may)
+    k[~may] = size
+    assert torch.equal(taylor.attend(q, k, v, causal=causal, mask=may), wanted)
+    fused = vmap(lambda *given: taylor.attend(*given, causal=causal, mask=may))(q[None], k[None], v[None])[0]
+    assert torch.allclose(fused, wanted, atol=1e-5)
+
+
+def test_no_runs_at_all() -> None:
+    given = [each.expand(0, *each.shape) for each in orthogonal(20.0)]
+    assert vmap(lambda *one: taylor.attend(*one, form="parallel"))(*given).shape == (0, LENGTH, 4)
+
+
 def test_the_normaliser_of_a_step_is_at_least_what_its_keys_allow() -> None:
     q, k, v = orthogonal(1e5)
     state = taylor.init_state(D, 4)
@@ -99,7 +117,7 @@ def test_the_bound_holds(terms: int) -> None:
     for size in (30.0, 100.0, 300.0):
         q, k, v = orthogonal(size)
         how = How(terms, 1.0, False, 256, torch.float32)
-        limit = float(bound(q, k, how))
+        limit = float(bound(q, k, None, how))
         off = float((unguarded(q, k, v, terms) - reference(q, k, v, terms, False)).abs().max())
         if limit < FAR:
             assert limit / 1000 < off < limit * float(v.abs().max())

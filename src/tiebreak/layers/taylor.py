@@ -16,23 +16,28 @@ so long that float32 would show (`taylor_rounding`). A traced step cannot choose
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from math import comb, factorial, prod
+from math import factorial, prod
 
 import torch
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
-from tiebreak.errors import TiebreakError, nearest
-from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, tables, wide
-from tiebreak.layers.taylor_rounding import FAR, LIMIT, bound, least
+from tiebreak.errors import TiebreakError
+from tiebreak.layers.taylor_checks import (
+    check_fits,
+    check_floating,
+    check_form,
+    check_inputs,
+    check_scale,
+    check_state,
+    check_tensors,
+    check_terms,
+)
+from tiebreak.layers.taylor_forms import MANY, How, Scan, divide, monomials, naive, scan, size_of, tables, wide
+from tiebreak.layers.taylor_rounding import FAR, LIMIT, NAIVE_TOO, bound, least
 from tiebreak.layers.taylor_triton import attend_triton, chosen, refusal, taylor_decode
-from tiebreak.system import total_memory
-
-FORMS = ("auto", "naive", "parallel", "chunked", "recurrent", "triton")
-_warned: set[str] = set()
 
 
 def feature_size(d: int, terms: int, symmetric: bool = True) -> int:
@@ -41,10 +46,10 @@ def feature_size(d: int, terms: int, symmetric: bool = True) -> int:
     >>> feature_size(16, 3), feature_size(16, 3, symmetric=False)
     (153, 273)
     """
-    _check_terms(terms)
+    check_terms(terms)
     if d < 1:
         raise TiebreakError(f"a vector of {d} entries has no features: give it one entry or more")
-    return comb(d + terms - 1, terms - 1) if symmetric else sum(d**n for n in range(terms))
+    return size_of(d, terms) if symmetric else sum(d**n for n in range(terms))
 
 
 def features(x: Tensor, terms: int, symmetric: bool = True) -> Tensor:
@@ -53,10 +58,12 @@ def features(x: Tensor, terms: int, symmetric: bool = True) -> Tensor:
     Symmetric: prod_i x_i^{n_i} / sqrt(prod_i n_i!) for every (n_1, ..., n_D) of sum under `terms`. Full: the entries of
     x (x) ... (x) x / sqrt(n!).
     """
-    _check_floating(x=x)
+    check_floating(x=x)
+    if x.ndim == 0:
+        raise TiebreakError("a single number has no features: give a vector [..., D]")
     kept, d = wide(x.dtype), x.shape[-1]
     size = feature_size(d, terms, symmetric)
-    _check_fits(d, terms, size * (x.numel() // d) * kept.itemsize, x.device)
+    check_fits(d, terms, size * (x.numel() // d) * kept.itemsize, x.device)
     rows = x.to(kept).unsqueeze(-1)
     if symmetric:
         table = tables(d, terms, x.device)
@@ -86,13 +93,15 @@ def attend(
     two or three terms) are fast kernels, which `auto` takes for 64 keys and more; docs/theory/taylor.md says what they
     can compute and how fast they are.
     """
-    if torch.is_autocast_enabled(q.device.type):
+    check_tensors(q, k, v, mask)
+    check_scale(scale)
+    if _autocasting(q):
         q, k, v = _widened(q, k, v)
         with torch.autocast(q.device.type, enabled=False):
             return attend(q, k, v, terms=terms, causal=causal, scale=scale, mask=mask, form=form)
-    _check_terms(terms)
-    _check_inputs(q, k, v, mask, causal)
-    _check_form(form, causal)
+    check_terms(terms)
+    check_inputs(q, k, v, mask, causal)
+    check_form(form, causal)
     if 0 in (*q.shape[:-2], v.shape[-1]):
         form = "naive"  # nothing to compute: its products take any shape
     if form == "triton" or (form == "auto" and chosen(q, k, v, terms)):
@@ -101,17 +110,17 @@ def attend(
     size, lead = feature_size(q.shape[-1], terms), q.shape[:-2]
     chunk, kept = _chunk_size(size, causal), wide(q.dtype, size)
     if form != "naive":
-        _check_fits(q.shape[-1], terms, prod(lead) * size * (v.shape[-1] + 1 + 2 * chunk) * kept.itemsize, q.device)
+        check_fits(q.shape[-1], terms, prod(lead) * size * (v.shape[-1] + 1 + 2 * chunk) * kept.itemsize, q.device)
     if form == "auto" and _short(q.shape[-2], k.shape[-2], size):
         form = "naive"
     kept = wide(q.dtype) if form == "naive" else kept
     how = How(terms, q.shape[-1] ** -0.5 if scale is None else scale, causal, chunk, kept)
+    may = None if mask is None else mask.expand(*lead, k.shape[-2])
     guarded = form != "naive" and terms % 2 == 1
     traced = guarded and _traced(q)
     if guarded and not traced:
-        how = replace(how, kept=_kept_for(q, k, how))
-    far = bound(q, k, how) >= FAR if guarded and traced else None
-    may = None if mask is None else mask.expand(*lead, k.shape[-2])
+        how = replace(how, kept=_kept_for(q, k, may, how))
+    far = bound(q, k, may, how) >= FAR if guarded and traced else None
     if prod(lead) == 1:  # products of plain matrices take two thirds of the time of batches of one
         q, k, v = (each.reshape(each.shape[-2:]) for each in (q, k, v))
         may = None if may is None else may.reshape(-1)
@@ -137,14 +146,15 @@ def _traced(values: Tensor) -> bool:
     return get_proxy_mode() is not None or values.is_meta or isinstance(values, FakeTensor)
 
 
-def _kept_for(q: Tensor, k: Tensor, how: How) -> torch.dtype:
+def _kept_for(q: Tensor, k: Tensor, may: Tensor | None, how: How) -> torch.dtype:
     """The type that the sums of these queries and keys need."""
-    if float(bound(q, k, how)) < LIMIT:
+    if float(bound(q, k, may, how)) < LIMIT:
         return how.kept
-    if float(far := bound(q, k, how, torch.float64)) >= FAR:
+    if float(far := bound(q, k, may, how, torch.float64)) >= FAR:
+        other = ', or form="naive"' if float(far) < NAIVE_TOO else ""
         raise TiebreakError(
             f"q and k are so long that rounding in float64 takes Taylor attention with {how.terms} terms"
-            f' {float(far):.2g} of a value away: normalise q and k, use a smaller scale, or form="naive"'
+            f" {float(far):.2g} of a value away: normalise q and k, use a smaller scale{other}"
         )
     return torch.float64
 
@@ -159,10 +169,13 @@ def init_state(
     device: torch.device | str = "cpu",
 ) -> Tensor:
     """The state before the first token: [*lead, M, values + 1] zeros, in float32 at least; it never grows."""
-    _check_terms(terms)
     size = feature_size(d, terms)
+    if values < 0 or not isinstance(lead, tuple | list | torch.Size):
+        raise TiebreakError(
+            f"a state of {values} values and leading axes {lead!r} cannot be: give 0 or more, and a tuple"
+        )
     shape, kept = (*lead, size, values + 1), wide(dtype, size)
-    _check_fits(d, terms, prod(shape) * kept.itemsize, torch.device(device))
+    check_fits(d, terms, prod(shape) * kept.itemsize, torch.device(device))
     return torch.zeros(shape, dtype=kept, device=device)
 
 
@@ -178,18 +191,22 @@ def step(
 ) -> tuple[Tensor, Tensor]:
     """One token: q, k [..., D], v [..., Dv], mask [...] (may it be looked at?) -> result [..., Dv] and the new state.
 
-    S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. The normaliser is at least what
-    the number of keys allows: rounding may take it below, even to 0, for long q and k (`taylor_rounding`).
+    S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. Nobody looks here at how long q
+    and k are (`taylor_rounding`): in a state of float32 a result is off by up to 0.02 of a value at |s| |q| |k| = 2,000
+    and means nothing at 20,000. Make the state with dtype=torch.float64 there. The normaliser stays at least what the
+    number of keys allows.
     """
-    if torch.is_autocast_enabled(q.device.type):
+    check_tensors(q, k, v, mask)
+    check_scale(scale)
+    if _autocasting(q):
         q, k, v = _widened(q, k, v)
         with torch.autocast(q.device.type, enabled=False):
             return step(state, q, k, v, terms=terms, scale=scale, mask=mask)
-    _check_state(state, q, k, v, terms, mask)
+    check_state(state, q, k, v, terms, mask)
     d = q.shape[-1]
     table, kept = tables(d, terms, q.device), state.dtype
     k, v = k.to(kept).unsqueeze(-1), v.to(kept).unsqueeze(-2)
-    values = torch.cat([v, torch.ones_like(v[..., :1])], dim=-1)
+    values = torch.cat([v, v.new_ones(*v.shape[:-1], 1)], dim=-1)
     if mask is not None:
         k, values = (each.masked_fill(~mask[..., None, None], 0.0) for each in (k, values))
     state = state + monomials(k, terms, table) * values
@@ -213,15 +230,19 @@ def step_in_place(
     mask: Tensor | None = None,
 ) -> Tensor:
     """`step` that changes `state` and returns the result alone: on a GPU one kernel, which touches the state once."""
-    if torch.is_autocast_enabled(q.device.type):
+    check_tensors(q, k, v, mask)
+    check_scale(scale)
+    if _autocasting(q):
         q, k, v = _widened(q, k, v)
-    lead = _check_state(state, q, k, v, terms, mask)
+    lead = check_state(state, q, k, v, terms, mask)
     if lead != state.shape[:-2]:
         raise TiebreakError(
             f"a state of leading axes {tuple(state.shape[:-2])} cannot take tokens of {tuple(lead)} in place: make it "
             f"with init_state(..., lead={tuple(lead)}), or use step"
         )
     if not _decodable(state, q, k, v, terms):
+        if 0 in (apart for apart, size in zip(state.stride(), state.shape, strict=True) if size > 1):
+            raise TiebreakError("an expanded state has one place in memory for several sums: call state.clone() first")
         out, changed = step(state, q, k, v, terms=terms, scale=scale, mask=mask)
         state.copy_(changed)
         return out
@@ -276,101 +297,10 @@ def _short(queries: int, keys: int, size: int) -> bool:
     return 2 * queries * keys <= (queries + keys) * max(256, min(size, 1024))
 
 
-def _check_terms(terms: int) -> None:
-    if terms < 1:
-        raise TiebreakError(f"terms = {terms} leaves nothing of the exponential: use 1 or more (3 is usual)")
-    if terms % 2 == 0 and "even" not in _warned:
-        _warned.add("even")
-        warnings.warn(
-            f"terms = {terms} is even: weights can turn negative and the normaliser zero; use an odd number of terms",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def _check_form(form: str, causal: bool) -> None:
-    if form not in FORMS:
-        raise TiebreakError(f"form {form!r} is unknown; {nearest(form, FORMS)}")
-    if form not in ("auto", "naive", "triton") and causal != (form != "parallel"):
-        other = 'form="parallel"' if not causal else 'form="chunked"'
-        raise TiebreakError(f'form="{form}" does not go with causal={causal}: use {other} or form="auto"')
-
-
-def _check_floating(**given: Tensor) -> None:
-    for name, tensor in given.items():
-        if not tensor.is_floating_point():
-            raise TiebreakError(f"{name} is {tensor.dtype}, and attention needs fractions: call {name}.float() first")
+def _autocasting(q: Tensor) -> bool:
+    return not q.is_meta and torch.is_autocast_enabled(q.device.type)
 
 
 def _widened(*given: Tensor) -> tuple[Tensor, ...]:
     """What attention computes in under autocast, as softmax does: float32 at least."""
-    return tuple(each.to(wide(each.dtype)) if each.is_floating_point() else each for each in given)
-
-
-def _check_state(state: Tensor, q: Tensor, k: Tensor, v: Tensor, terms: int, mask: Tensor | None) -> torch.Size:
-    """The leading axes of the result."""
-    _check_terms(terms)
-    _check_floating(q=q, k=k, v=v)
-    given = {"state": state, "q": q, "k": k, "v": v} | ({} if mask is None else {"mask": mask})
-    if min(each.ndim for each in (q, k, v)) < 1:
-        raise TiebreakError(f"a token needs q, k and v of [..., size], not {_shapes(given)}")
-    d, shape = q.shape[-1], (feature_size(q.shape[-1], terms), v.shape[-1] + 1)
-    if state.shape[-2:] != shape or k.shape[-1] != d:
-        raise TiebreakError(
-            f"q of size {d}, k of {k.shape[-1]} and v of {v.shape[-1]} with terms = {terms} need a state of {shape}, "
-            f"not {tuple(state.shape[-2:])}: make it with init_state({d}, {v.shape[-1]}, terms={terms})"
-        )
-    if state.dtype not in (torch.float32, torch.float64):
-        raise TiebreakError(f"the state is {state.dtype}, and sums need float32 or float64: keep what init_state made")
-    if mask is not None and mask.dtype != torch.bool:
-        raise TiebreakError(f"the mask is {mask.dtype}: make it boolean, True where a key may be looked at")
-    leads = [state.shape[:-2], *(each.shape[:-1] for each in (q, k, v)), *([] if mask is None else [mask.shape])]
-    if all(lead == leads[0] for lead in leads):
-        return leads[0]  # at every token: what follows takes as long as the kernel
-    try:
-        return torch.Size(torch.broadcast_shapes(*leads))  # type: ignore[no-untyped-call]
-    except RuntimeError:
-        raise TiebreakError(f"state, q, k, v and mask need the same leading axes, not {_shapes(given)}") from None
-
-
-def _shapes(given: dict[str, Tensor]) -> str:
-    return ", ".join(f"{name} {tuple(tensor.shape)}" for name, tensor in given.items())
-
-
-def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool) -> None:
-    given = {"q": q, "k": k, "v": v}
-    _check_floating(**given)
-    if min(tensor.ndim for tensor in given.values()) < 2 or not q.shape[:-2] == k.shape[:-2] == v.shape[:-2]:
-        raise TiebreakError(f"q, k and v need the same leading axes before [length, size], not {_shapes(given)}")
-    if not q.dtype == k.dtype == v.dtype:
-        raise TiebreakError(f"q is {q.dtype}, k {k.dtype} and v {v.dtype}: convert them to one type")
-    if q.shape[-1] != k.shape[-1] or q.shape[-1] == 0:
-        raise TiebreakError(f"q and k need the same size of one or more on their last axis, not {_shapes(given)}")
-    if k.shape[-2] != v.shape[-2]:
-        raise TiebreakError(
-            f"there must be one value for each key, not {_shapes(given)}: cut or pad the longer, and mask it"
-        )
-    if 0 in (q.shape[-2], k.shape[-2]):
-        raise TiebreakError(f"there is no attention over a sequence of length zero ({_shapes(given)}): leave it out")
-    if causal and q.shape[-2] != k.shape[-2]:
-        raise TiebreakError(f"causal attention needs as many queries as keys, not {_shapes(given)}")
-    if mask is None:
-        return
-    wanted = (*k.shape[:-2], k.shape[-2])
-    fits = mask.ndim <= len(wanted) and mask.ndim > 0 and mask.shape[-1] == wanted[-1]
-    if not fits or any(a not in (1, b) for a, b in zip(mask.shape[::-1], wanted[::-1], strict=False)):
-        raise TiebreakError(f"a mask over keys of {wanted} was expected, not {tuple(mask.shape)}: one entry per key")
-    if mask.dtype != torch.bool:
-        raise TiebreakError(f"the mask is {mask.dtype}: make it boolean, True where a key may be looked at")
-
-
-def _check_fits(d: int, terms: int, needed: int, device: torch.device) -> None:
-    on_gpu = device.type == "cuda"
-    if torch.compiler.is_compiling():  # it cannot ask
-        return
-    there = torch.cuda.get_device_properties(device).total_memory if on_gpu else total_memory()
-    if needed > there:
-        raise TiebreakError(
-            f"the features of D = {d} with terms = {terms} ({feature_size(d, terms):,} for each token) take "
-            f'{needed // 10**9:,} GB and there are {there // 10**9:,} GB: use fewer terms, a smaller D or form="naive"'
-        )
+    return tuple(each.to(wide(each.dtype)) for each in given)

@@ -23,6 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tiebreak.errors import TiebreakError
+
 
 @dataclass(frozen=True)
 class Tables:
@@ -49,15 +51,31 @@ MANY = 2**15  # features, from which on other rules hold
 _known: dict[tuple[int, int, torch.device], Tables] = {}
 
 
+def size_of(d: int, terms: int) -> int:
+    """How many monomials of degree under `terms` there are: C(d + terms - 1, terms - 1), of a symbolic d too."""
+    size = 1
+    for degree in range(1, terms):
+        size = size * (d + degree) // degree
+    return size
+
+
 def tables(d: int, terms: int, device: torch.device) -> Tables:
     """The tables of `d` variables and degrees under `terms`; kept, so that a captured graph copies nothing."""
-    found = _known.get((d, terms, device))
+    found = None if _takes_no_real() else _known.get((d, terms, device))
     if found is None:
         with torch.inference_mode(False):  # built while evaluating, used while training
             found = _build(d, terms, device)
         if type(found.weight) is Tensor:  # not a fake one, which would outlive its mode
             _known[d, terms, device] = found
     return found
+
+
+def _takes_no_real() -> bool:
+    """Whether tensors are fake, without data, and may not meet those that were there before."""
+    if torch.compiler.is_compiling():  # it cannot trace the question, and lifts them
+        return False
+    mode = torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE)
+    return mode is not None and not mode.allow_non_fake_inputs
 
 
 def _build(d: int, terms: int, device: torch.device) -> Tables:
@@ -233,6 +251,11 @@ class Scan(torch.autograd.Function):
         ctx.save_for_backward(*tensors, *output)
 
     @staticmethod
+    def jvp(ctx: Any, *_: Any) -> Any:
+        """torch.func.jvp does not come here: it takes `scan` as it is."""
+        raise TiebreakError('features have no forward derivative here: take it with torch.func.jvp, or form="naive"')
+
+    @staticmethod
     def backward(ctx: Any, above: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients of q, k and v."""
         q, k, v, may, out, below = ctx.saved_tensors
@@ -253,7 +276,7 @@ class Scan(torch.autograd.Function):
 
 def _pieces(q: Tensor, how: How) -> list[tuple[slice | int, ...]]:
     """Stretches of the leading axes whose features of a chunk stay in a core's cache: out of it, 3 times as slow."""
-    room = max(1, ROOM // (how.chunk * comb(q.shape[-1] + how.terms - 1, how.terms - 1)))
+    room = max(1, ROOM // (how.chunk * size_of(q.shape[-1], how.terms)))
 
     def cut(lead: tuple[int, ...]) -> list[tuple[slice | int, ...]]:
         if q.device.type != "cpu" or prod(lead) <= room:

@@ -19,6 +19,7 @@ from tiebreak.layers.taylor_forms import How, polynomial
 
 LIMIT = 2**-6  # of the bound, from which on sums are kept in float64; results are off by a tenth of it, mostly
 FAR = 2**-2  # of the bound, from which on a result is no number where nothing else can be done
+NAIVE_TOO = 1e18  # of the bound in float64, from which on weights of `naive` may leave float32
 
 
 _known: dict[int, float] = {}  # torch.compile warns of functools.cache
@@ -46,8 +47,10 @@ def _lowest(terms: int) -> float:
     return low ** (terms - 1) / factorial(terms - 1)
 
 
-def bound(q: Tensor, k: Tensor, how: How, kept: torch.dtype | None = None) -> Tensor:
-    """How far rounding can take a result, relative to the values: one number for all queries and keys."""
+def bound(q: Tensor, k: Tensor, may: Tensor | None, how: How, kept: torch.dtype | None = None) -> Tensor:
+    """How far rounding can take a result, relative to the values: one number [1] for all queries and the keys seen."""
     kept = how.kept if kept is None else kept
-    norms = [torch.linalg.vector_norm(each.detach().to(kept), dim=-1).amax() for each in (q, k)]
-    return polynomial(norms[0] * norms[1] * abs(how.scale), how.terms) * (torch.finfo(kept).eps / 2 / least(how.terms))
+    queries, keys = (torch.linalg.vector_norm(each.detach().to(kept), dim=-1) for each in (q, k))
+    keys = keys if may is None else keys.masked_fill(~may, 0.0)
+    most = queries.amax().view(1) * keys.amax().view(1)  # vmap over no runs cannot multiply single numbers
+    return polynomial(most * abs(how.scale), how.terms) * (torch.finfo(kept).eps / 2 / least(how.terms))

@@ -2,7 +2,7 @@
 
 The ops run the kernels of `kernels.taylor_*`; `kernels.taylor_plan` says how the work is cut and what it should cost.
 Under vmap the runs fold into the batch. The gradient keeps q, k, v, the result, one number per query and the states of
-segments: in all at most 15 % more than inputs and results.
+segments: in all at most 15 % more than inputs and results of 1,024 elements and more, or with a causal mask.
 
 Unlike the other forms this one does not look at how long q and k are, since that would wait for the device: with u half
 the spacing of the operands at 1 (2^-9 for bfloat16, 2^-12 for float16, 2^-24 for float32), a result that depends on
@@ -204,6 +204,10 @@ def _backward(ctx: Any, above: Tensor, *_: Tensor) -> Any:
 taylor_attend.register_autograd(_backward, setup_context=_keep)
 
 
+def _refuse_forward(ctx: Any, *_: Any) -> Any:
+    raise TiebreakError('form="triton" has no forward derivative: use form="naive"')
+
+
 def _refuse(ctx: Any, *_: Any) -> Any:
     raise TiebreakError('form="triton" has no second derivative: use form="naive"')
 
@@ -221,6 +225,8 @@ class _Direct(torch.autograd.Function):
         ctx.save_for_backward(q, k, v, may, *found)
         return found[0]
 
+    jvp = staticmethod(_refuse_forward)
+
     @staticmethod
     def backward(ctx: Any, above: Tensor) -> Any:
         kept = ctx.saved_tensors
@@ -237,6 +243,7 @@ class _Attend(torch.autograd.Function):
         return torch.ops.tiebreak.taylor_attend(*given)
 
     setup_context = staticmethod(_keep)
+    jvp = staticmethod(_refuse_forward)
 
     @staticmethod
     def backward(ctx: Any, above: Tensor, *_: Tensor) -> Any:
