@@ -159,6 +159,14 @@ def test_another_study_is_not_mixed_into_a_folder(copy: Path, tiny_study: Make, 
     assert (copy / "study.toml").read_text() == before
 
 
+def test_another_precision_is_not_mixed_into_a_comparison(copy: Path, result: Result, tiny_data_dir: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in copy.rglob("*") if not path.name.startswith("records.")}
+    machine = Machine(data_dir=tiny_data_dir, precision="bf16")
+    with pytest.raises(tb.TiebreakError, match=r"are in float32, and --precision bf16 .*leave out --precision.*--out"):
+        tb.run(result.study.changed(seeds=3), copy, machine=machine, listen=listen([]))
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
 def test_a_changed_study_says_what_changed(copy: Path, result: Result, tiny_data_dir: Path) -> None:
     heard: list[Message] = []
     changed = result.study.model_copy(update={"margin": 0.5})

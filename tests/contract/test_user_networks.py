@@ -27,6 +27,8 @@ from tiebreak.models.fusibility import fusion_obstacle
 from tiebreak.streams import stream
 from tiebreak.train import checkpoint
 from tiebreak.train.evaluate import evaluate
+from tiebreak.train.fused.engine import Fused
+from tiebreak.train.loop import Loop
 from tiebreak.train.step import initial_state
 
 pytestmark = [
@@ -36,6 +38,7 @@ pytestmark = [
 ]
 
 TASK = catalog.TASKS["classify"]
+TYPES = {torch.float64: torch.float32}
 EVALUATED = ("EmaRebound", "BatchNormCumulative", "FunctionalDropout", "EncoderLayer")  # a trace each, so only some
 
 
@@ -123,6 +126,33 @@ def test_fused_is_the_loop_whatever_the_company_and_after_a_resume(
     evaluations = engine.evaluate(split)[:2] if name in EVALUATED else []
     for evaluation, loop in zip(evaluations, looped.looped(), strict=False):
         assert evaluation[0]["loss"] == pytest.approx(loop.evaluate(split)[0][0]["loss"], rel=1e-6)
+
+
+ROUNDED = (
+    *(
+        "MultiHead",
+        "DotProductAttention",
+        "QueriesWithoutKeys",
+        "MultiHeadMasks",
+        "VisionTransformer",
+        "GroupedQueries",
+    ),
+    *("TwoInputs", "Norms", "PerInstance", "MatrixByVector", "Convolutions", "SpectralNorm", "LstmCell", "Quantiles"),
+)
+
+
+@pytest.mark.parametrize("name", ROUNDED)
+def test_in_bf16_fused_is_as_near_as_the_loop(name: str) -> None:
+    """Under vmap autocast acts below the gradient: without forms of our own two types meet there."""
+    animal, split = ZOO[name], {key: each.to(TYPES.get(each.dtype, each.dtype)) for key, each in examples().items()}
+    exact, looped, fused = (begin(animal, runs_of(animal, 2), torch.float32) for _ in range(3))
+    for each, precision in ((exact, None), (looped, "bfloat16")):
+        run = each.runs[0]
+        Loop(TASK, each.networks[0], run, each.states[0], precision).train_epoch(split, silent)  # type: ignore[arg-type]
+    Fused(TASK, fused.networks[0], fused.runs, fused.states, precision="bfloat16").train_epoch(split, silent)
+    wanted = exact.states[0].params
+    assert 0 < apart(looped.states[0].params, wanted) < 0.1
+    assert 0 < apart(fused.states[0].params, wanted) < 0.1
 
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if not ZOO[name].fusible])

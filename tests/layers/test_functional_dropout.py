@@ -128,3 +128,22 @@ def test_a_rate_of_zero_needs_no_mask_and_leaves_the_keys_of_later_calls() -> No
     second = Dropout(0.5)
     second.calls = 1
     assert torch.equal(found, second(x))
+
+
+def test_attention_refuses_what_torch_refuses() -> None:
+    q, mask = torch.rand(2, 3, 4), torch.ones(3, 3, dtype=torch.bool)
+    with KeyedFunctions(FunctionKey()), pytest.raises(RuntimeError, match="attn_mask should not be set"):
+        F.scaled_dot_product_attention(q, q, q, mask, dropout_p=0.1, is_causal=True)
+
+
+@pytest.mark.parametrize("added", [False, True])
+def test_a_query_without_a_key_gets_zeros_and_no_gradient(added: bool) -> None:
+    q = torch.rand(2, 3, 4, requires_grad=True)
+    mask = torch.ones(3, 3, dtype=torch.bool).tril(-1)
+    given = torch.zeros(3, 3).masked_fill(~mask, -torch.inf) if added else mask
+    with KeyedFunctions(FunctionKey()):
+        found = F.scaled_dot_product_attention(q, q.detach(), q.detach(), given, dropout_p=0.1)
+    assert torch.equal(found[:, 0], torch.zeros(2, 4))
+    (gradient,) = torch.autograd.grad(found.sum(), q)
+    assert gradient.isfinite().all()
+    assert torch.equal(gradient[:, 0], torch.zeros(2, 4))

@@ -328,7 +328,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
         lambda: step_in_place(init_state(2, 2), *[torch.ones(3, 2)] * 3),
         r"axes \(\) cannot take tokens of \(3,\)",
     ),
-    (lambda: attend(*[torch.ones(3, 2)] * 3, scale=torch.tensor(0.3)), r"no gradient: pass q \* scale and scale=1.0"),
+    (lambda: attend(*[torch.ones(3, 2)] * 3, scale=torch.tensor(0.3)), r"no gradient: pass q \* scale"),  # type: ignore[arg-type]
     (lambda: attend(*[torch.ones(3, 2)] * 3, scale=math.nan), "scale = nan is no finite number"),
     (lambda: attend(*[torch.ones(3, 2)] * 3, scale="x"), "scale = 'x' is no finite number"),  # type: ignore[arg-type]
     (lambda: attend(*[torch.ones(3, 2)] * 3, terms=3.0), "terms = 3.0 is no whole number"),  # type: ignore[arg-type]
@@ -434,5 +434,7 @@ def test_a_forward_derivative_is_taken_or_refused_in_a_line() -> None:
     taken = torch.func.jvp(lambda x: attend(x, k, v, causal=True), (q,), (torch.ones_like(q),))[1]
     wanted = torch.func.jvp(lambda x: attend(x, k, v, causal=True, form="naive"), (q,), (torch.ones_like(q),))[1]
     assert distance(taken, wanted) < 1e-4
-    with forward_ad.dual_level(), pytest.raises(TiebreakError, match=r"take it with torch.func.jvp"):
-        attend(forward_ad.make_dual(q, torch.ones_like(q)), k, v, causal=True)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(q, torch.ones_like(q))  # type: ignore[no-untyped-call]
+        with pytest.raises(TiebreakError, match=r"take it with torch.func.jvp"):
+            attend(dual, k, v, causal=True)

@@ -23,13 +23,16 @@ KEEPS = """
 from torch import nn
 
 class Keeps(nn.Module):
-    def __init__(self, shape, mixes=False):
+    def __init__(self, shape, mixes=False, parts=False):
         super().__init__()
         self.out = nn.Linear(shape.channels * shape.height * shape.width, shape.classes)
         self.mixes = mixes
+        self.norm = nn.BatchNorm1d(1) if parts else None
 
     def forward(self, images):
         logits = self.out(images.flatten(1))
+        if self.norm:
+            logits = self.norm(logits.reshape(-1, 1)).reshape(logits.shape)
         self.last = logits - logits.mean(0) if self.mixes else logits
         return self.last
 
@@ -257,14 +260,20 @@ def test_a_network_that_keeps_what_it_computed_is_checked_as_any_other(
 ) -> None:
     (tmp_path / "own.py").write_text(KEEPS)
 
-    def plan(**build: bool) -> Plan:
+    def plan(*, batch: int = 8, **build: bool) -> Plan:
         arms = [POOL, {"name": "mine", "design": "keeps", "build": build}]
-        pair = [{"a": "pool", "b": "mine"}]
-        return make_plan(tiny_study(arms=arms, comparisons=pair, designs_from=str(tmp_path / "own.py")), own_data)
+        study = tiny_study(
+            arms=arms, comparisons=[{"a": "pool", "b": "mine"}], designs_from=str(tmp_path / "own.py"),
+            budget={"epochs": 1, "batch": batch},
+        )  # fmt: skip
+        return make_plan(study, own_data)
 
     assert plan().arm("mine").cannot_fuse == ""
     with pytest.raises(TiebreakError, match="depends on the others of the batch"):
         plan(mixes=True)
+    assert plan(parts=True).arm("mine").cannot_fuse == ""
+    with pytest.raises(TiebreakError, match=r"rows that are not examples.* padded.*use a batch that divides"):
+        plan(parts=True, batch=7)
 
 
 def test_windows_that_are_too_long_in_one_arm_are_refused(tmp_path: Path) -> None:

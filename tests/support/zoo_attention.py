@@ -99,3 +99,43 @@ class VisionTransformer(nn.Module):
         x = self.patches(images).flatten(2).transpose(1, 2)
         x = torch.cat([self.token.expand(len(x), -1, -1), x], dim=1) + self.places
         return self.out(self.encoder(x)[:, 0])
+
+
+@trains()
+class EncoderMask(Net):
+    """A mask without `is_causal`: torch looks at its values, to tell a causal one."""
+
+    def more(self) -> None:
+        layer = nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(2))
+
+    def middle(self, x: Any) -> Any:
+        rows = x.unflatten(1, (2, 4))
+        made = nn.Transformer.generate_square_subsequent_mask(2, device=x.device, dtype=x.dtype)
+        return (self.encoder(rows, mask=self.mask) + self.encoder(rows, mask=made)).flatten(1)
+
+
+@trains()
+class DecoderMask(Net):
+    def more(self) -> None:
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8, 0.0, batch_first=True), 1)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(2))
+
+    def middle(self, x: Any) -> Any:
+        rows = x.unflatten(1, (2, 4))
+        return self.decoder(rows, rows, tgt_mask=self.mask).flatten(1)
+
+
+@trains(draws=True)
+class QueriesWithoutKeys(Net):
+    """Padding on the left and a causal mask: the first query may look at nothing, and gets zeros."""
+
+    def more(self) -> None:
+        self.attention = nn.MultiheadAttention(2, 1, dropout=0.2, batch_first=True)
+
+    def middle(self, x: Any) -> Any:
+        rows, padding = x.unflatten(1, (4, 2)), torch.zeros(len(x), 4, dtype=torch.bool, device=x.device)
+        padding = padding.index_fill(1, torch.tensor(0, device=x.device), True)
+        later = torch.ones(4, 4, dtype=torch.bool, device=x.device).triu(1)
+        return self.attention(rows, rows, rows, padding, need_weights=False, attn_mask=later)[0].flatten(1)

@@ -84,3 +84,26 @@ class SlopeByJvp(Net):
     def middle(self, x: Any) -> Any:
         found: Any = torch.func.jvp(self.part, (x,), (torch.ones_like(x),))
         return found[0] + found[1]
+
+
+@trains()
+class MatrixByVector(Net):
+    def more(self) -> None:
+        self.weight, self.vector = nn.Parameter(torch.rand(WIDTH, 3)), nn.Parameter(torch.rand(3))
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(x + self.weight.mv(self.vector) + torch.mv(x, self.weight[:, 0]).unsqueeze(1))
+
+
+@trains()
+class WhereItLies(nn.Module):
+    """Channels last, as recipes for convolutions have it."""
+
+    def __init__(self, shape: Any) -> None:
+        super().__init__()
+        self.conv, self.out = nn.Conv2d(1, 4, 3), nn.Linear(4, shape.classes)
+
+    def forward(self, images: Any) -> Any:
+        x = self.conv(images.to(memory_format=torch.channels_last)).to(images.dtype, memory_format=torch.channels_last)
+        x = F.relu(x).contiguous(memory_format=torch.channels_last).clone(memory_format=torch.contiguous_format)
+        return self.out(x.contiguous().mean(dim=(2, 3)))

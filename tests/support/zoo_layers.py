@@ -23,6 +23,28 @@ class Norms(Net):
 
 
 @trains()
+class NormOfParts(Net):
+    """Batch normalisation of rows that are parts of examples: right as long as no batch is padded."""
+
+    def more(self) -> None:
+        self.norm = nn.BatchNorm1d(2)
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(self.norm(x.reshape(-1, 2)).reshape(x.shape))
+
+
+@trains()
+class PerInstance(nn.Module):
+    def __init__(self, shape: Images) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv2d(1, 4, 3), nn.InstanceNorm2d(4, affine=True)
+        self.out = nn.Linear(4, shape.classes)
+
+    def forward(self, images: Any) -> Any:
+        return self.out(F.relu(self.norm(self.conv(images))).mean(dim=(2, 3)))
+
+
+@trains()
 class Convolutions(nn.Module):
     def __init__(self, shape: Images) -> None:
         super().__init__()

@@ -12,6 +12,7 @@ from tiebreak.models.own_shape import Tensors
 from tiebreak.tasks.interface import TrainedOn
 from tiebreak.tasks.own_splits import own_data
 from tiebreak.tasks.own_task import OwnTask
+from tiebreak.train.precision import callable_in
 
 ROWS = torch.arange(60.0).reshape(20, 3)
 DATA = own_data("mine", {"x": ROWS, "word": torch.ones(20, 2, 4, dtype=torch.int32), "y": ROWS[:, 0]})
@@ -55,6 +56,26 @@ def catches_all(network: Any, batch: Any) -> Any:
 
 def test_a_loss_that_catches_errors_hides_no_call() -> None:
     assert task(catches_all).shape(DATA).sizes == ((3,),)
+
+
+def penalised(network: Any, batch: Any) -> Tensor:
+    penalty = sum(each.square().sum() for each in network.parameters())
+    return squared(network, batch) + 0.1 * penalty + network.weight.abs().sum()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("precision", [None, "bfloat16"])
+def test_a_penalty_of_weights(precision: Any) -> None:
+    network, weights = torch.nn.Linear(3, 1), torch.full((4,), 0.25)
+    more = 0.1 * sum(float(each.detach().square().sum()) for each in network.parameters())
+    more += float(network.weight.detach().abs().sum())
+    own, call = task(penalised), callable_in(network, precision)
+    with pytest.raises(TiebreakError, match=r"AttributeError: the network is tried without its 'weight' first"):
+        task(lambda net, batch: net.weight.sum() + squared(net, batch)).shape(DATA)
+    with torch.no_grad():
+        apart = float(own.loss(call, BATCH, weights, {}) - task().loss(call, BATCH, weights, {}))
+        assert own.outcomes(call, BATCH)["loss"].shape == (4,)
+    assert apart == pytest.approx(more, rel=1e-4)
+    assert task(lambda net, batch: 0 * sum(each.sum() for each in net.parameters()) + squared(net, batch)).shape(DATA)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 import torch
@@ -42,6 +43,35 @@ def test_a_networks_methods_are_in_bfloat16_too_with_norms_and_softmax_in_float3
         assert torch.equal(found[name], wanted)  # neither was rounded on the way
     assert found["count"].dtype == torch.int64
     assert call.width == 3  # type: ignore[attr-defined]
+
+
+class Rules(nn.Module):
+    """Types inside a network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.norm, self.both = nn.Linear(8, 8), nn.RMSNorm(8), nn.Bilinear(8, 8, 8)
+        self.seen: dict[str, torch.dtype] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.linear(x)
+        found = {
+            "product": h, "relu": h.relu(), "by vector": torch.mv(h, x[0]),
+            "exp": h.exp(), "power": h**2, "sum": h.sum(dim=-1), "norm": h.norm(), "rms": self.norm(h),
+            "both": self.both(h, h), "named": torch.softmax(input=h, dim=-1),
+        }  # fmt: skip
+        self.seen = {name: each.dtype for name, each in found.items()}
+        return torch.add(found["rms"], found["both"])
+
+
+def test_a_network_computes_in_the_types_of_autocast_on_a_gpu() -> None:
+    network = Rules()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert callable_in(network, "bfloat16")(torch.rand(4, 8)).dtype == torch.float32
+    rounded = {name for name, dtype in network.seen.items() if dtype == torch.bfloat16}
+    assert rounded == {"product", "relu", "by vector"}
+    assert set(network.seen.values()) == {torch.bfloat16, torch.float32}
 
 
 def test_the_option_applies_where_the_study_states_nothing() -> None:

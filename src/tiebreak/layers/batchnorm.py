@@ -29,6 +29,10 @@ Moments = tuple[Tensor, Tensor, Tensor, Tensor | float]
 STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
+class NotExamples(ValueError):
+    """The rows of a batch that is padded are not its examples."""
+
+
 class BatchNorm(UpdatesBuffers):
     """The layer, made from one of torch's: it takes over its parameters, buffers, eps, momentum and mode.
 
@@ -43,6 +47,7 @@ class BatchNorm(UpdatesBuffers):
     weights: Tensor
     native = False
     one_pass = False
+    full = False  # no batch of the data is padded
 
     def __init__(self, layer: _BatchNorm) -> None:
         super().__init__()
@@ -111,12 +116,15 @@ class BatchNorm(UpdatesBuffers):
 
     def _share(self, x: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """What a value of each row counts [B, 1, ...], and how many values of a channel do."""
-        if len(self.weights) != len(x):
-            raise ValueError(
+        if len(self.weights) == len(x):
+            real = (self.weights != 0).to(dtype)
+        elif self.full:
+            real = torch.ones(len(x), dtype=dtype, device=x.device)
+        else:
+            raise NotExamples(
                 f"batch normalisation of {len(x)} rows in a batch of {len(self.weights)} examples cannot tell which are"
                 " padding; keep the examples on the first axis"
             )
-        real = (self.weights != 0).to(dtype)
         count = real.sum() * (_check_size(x) // len(x))
         return (real / count).view(-1, *(1,) * (x.ndim - 1)), count
 
@@ -163,6 +171,12 @@ def _check_size(x: Tensor) -> int:
 def batchnorms(network: nn.Module) -> dict[str, BatchNorm]:
     """The layers of a network by their full names."""
     return {name: layer for name, layer in network.named_modules() if isinstance(layer, BatchNorm)}
+
+
+def expect_full_batches(network: nn.Module, full: bool) -> None:
+    """Say whether every batch to come is full, so that weights tell nothing that is not known."""
+    for layer in batchnorms(network).values():
+        layer.full = full
 
 
 def weigh_rows(network: nn.Module, weights: Tensor | None, *, native: bool = False) -> None:

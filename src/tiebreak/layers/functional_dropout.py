@@ -106,21 +106,42 @@ class KeyedFunctions(TorchFunctionMode):
         """`F.scaled_dot_product_attention`; with dropout, the formula as its documentation gives it."""
         if dropout_p == 0:
             return _attention(query, key, value, attn_mask, 0.0, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if is_causal and attn_mask is not None:
+            raise RuntimeError("scaled_dot_product_attention: attn_mask should not be set when is_causal=True")
         if enable_gqa:
             key, value = (each.repeat_interleave(query.shape[-3] // each.shape[-3], -3) for each in (key, value))
-        scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
-        if is_causal:
-            seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
-            scores = scores.masked_fill(~seen, -torch.inf)
-        if attn_mask is not None:
-            boolean = attn_mask.dtype == torch.bool
-            scores = scores.masked_fill(~attn_mask, -torch.inf) if boolean else scores + attn_mask
-        return self.dropout(scores.softmax(dim=-1), dropout_p) @ value
+        query, key, value = rounded_operands(query, key, value)
+        with torch.autocast(query.device.type, enabled=False):  # under vmap it would act below the gradient
+            scores = query @ key.mT * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+            if is_causal:
+                seen = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+                scores = scores.masked_fill(~seen, -torch.inf)
+            weights = scores.softmax(dim=-1) if attn_mask is None else _softmax_of_seen(_masked(scores, attn_mask))
+            return self.dropout(weights, dropout_p).to(value.dtype) @ value
 
     def multi_head(self, *args: Any, **kwargs: Any) -> Any:
         """`F.multi_head_attention_forward`, the function behind `nn.MultiheadAttention`."""
         with _replaced(dropout=self.dropout, scaled_dot_product_attention=self.attention):
             return _multi_head(*args, **kwargs)
+
+
+def _masked(scores: Tensor, mask: Tensor) -> Tensor:
+    """Scores with a mask applied: True where a key may be looked at, or numbers to add."""
+    return scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask.to(scores.dtype)
+
+
+def _softmax_of_seen(scores: Tensor) -> Tensor:
+    """A softmax that is 0 where a query may look at no key, as torch's attention has it; its gradient is too."""
+    blind = (scores == -torch.inf).all(dim=-1, keepdim=True)
+    return scores.masked_fill(blind, 0.0).softmax(dim=-1).masked_fill(blind, 0.0)
+
+
+def rounded_operands(*operands: Tensor) -> tuple[Tensor, ...]:
+    """In the type that autocast would round the operands of a product to, where it is on."""
+    kind = operands[0].device.type
+    if not torch.is_autocast_enabled(kind):
+        return operands
+    return tuple(each.to(torch.get_autocast_dtype(kind)) for each in operands)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {

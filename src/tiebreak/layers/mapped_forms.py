@@ -6,7 +6,8 @@ of its operations. Under vmap autocast acts below the gradient: it rounds or wid
 knows other types, and fails. So attention gets rounded operands here and computes without autocast: bfloat16 products
 and a softmax that is float32 inside, as in the fused kernels. Long sequences take the fused kernels, with a rule for
 vmap of our own: see `long_attention`. Packed sequences have no rule at all, see `packed_rows`.
-Layer normalisation on a GPU is one kernel, see `mapped_norm`.
+Layer normalisation on a GPU is one kernel, see `mapped_norm`. `nn.TransformerEncoder` and `nn.TransformerDecoder` look
+at the values of a mask, to tell a causal one, unless they are told: here they take the mask as it is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
@@ -30,6 +32,7 @@ from tiebreak.layers.packed_rows import PackingAsPadding
 from tiebreak.layers.uncompiled import as_written
 
 _attend = F.scaled_dot_product_attention
+_look_at_mask = transformer._detect_is_causal_mask
 NORMS = (F.layer_norm, torch.layer_norm)
 
 
@@ -78,6 +81,10 @@ class _Forms(TorchFunctionMode):
         return (_attention if func is _attend else func)(*args, **given)
 
 
+def _mask_as_it_is(mask: Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+    return bool(is_causal)
+
+
 @contextmanager
 def mapped_forms() -> Iterator[None]:
     """Inside the block, functions that a network calls take the form that can be mapped over runs."""
@@ -86,9 +93,11 @@ def mapped_forms() -> Iterator[None]:
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)
     add_mapped_rules()
     F.scaled_dot_product_attention = _attention  # for F.multi_head_attention_forward, which reads it there
+    transformer._detect_is_causal_mask = _mask_as_it_is
     try:
         with as_written(), unchecked_distributions(), sdpa_kernel(SDPBackend.MATH), PackingAsPadding(), _Forms():
             yield
     finally:
         F.scaled_dot_product_attention = _attend
+        transformer._detect_is_causal_mask = _look_at_mask
         torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(flag)

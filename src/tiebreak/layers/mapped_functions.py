@@ -96,6 +96,26 @@ def _layer_norm(
     return found if bias is None else found + bias
 
 
+def _to(self: Tensor, *args: Any, memory_format: torch.memory_format | None = None, **kwargs: Any) -> Any:
+    """Where numbers lie in memory is decided for all runs together; torch cannot say it of one."""
+    if memory_format is None:
+        return NotImplemented
+    return self.to(*args, **kwargs) if args or kwargs else self
+
+
+def _contiguous(self: Tensor, memory_format: torch.memory_format = torch.contiguous_format) -> Any:
+    return NotImplemented if memory_format == torch.contiguous_format else self.contiguous()
+
+
+def _clone(input: Tensor, *, memory_format: torch.memory_format | None = None) -> Any:
+    return NotImplemented if memory_format is None else input.clone()
+
+
+def _mv(input: Tensor, vec: Tensor) -> Tensor:
+    """As a product of matrices, which autocast rounds alone and under vmap alike."""
+    return (input @ vec.unsqueeze(-1)).squeeze(-1)
+
+
 @contextmanager
 def unchecked_distributions() -> Iterator[None]:
     """Inside the block, `torch.distributions` does not look at the values that it is given, to refuse wrong ones.
@@ -119,4 +139,10 @@ FORMS: Mapping[Any, Callable[..., Any]] = {
     F.layer_norm: _layer_norm,
     torch.layer_norm: _layer_norm,
     Tensor.__setitem__: _set_item,
+    Tensor.to: _to,
+    Tensor.contiguous: _contiguous,
+    Tensor.clone: _clone,
+    torch.clone: _clone,
+    Tensor.mv: _mv,
+    torch.mv: _mv,
 }

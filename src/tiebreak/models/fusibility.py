@@ -45,7 +45,7 @@ REASONS = {  # a part of torch's message: what we tell the user
     "output dynamic shape": COUNTS,
     "DynamicOutputShapeException": COUNTS,
     "GuardOnDataDependentSymNode": COUNTS,
-    "doesn't have storage": "it leaves torch in its forward pass (`.numpy()`, `.data_ptr()`)",
+    "doesn't have storage": "it leaves torch in its forward pass (`.numpy()`, `.tolist()`, `.data_ptr()`)",
     "inference tensor": "it uses torch.inference_mode in its forward pass; use torch.no_grad()",
     "for Sparse tensors": "it uses a sparse tensor, which torch cannot map over runs; use a dense one, or index_add",
     "aten::lstm": f"it uses nn.LSTM {OWN_KIND}",

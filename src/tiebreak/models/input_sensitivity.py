@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from tiebreak.layers.batchnorm import BatchNorm
+from tiebreak.layers.batchnorm import BatchNorm, NotExamples, batchnorms, weigh_rows
 from tiebreak.layers.dropout import dropouts, keyed, restart_calls
 from tiebreak.models.design import Graph, Shape, Words
 
@@ -51,6 +51,8 @@ def mixes_rows(network: nn.Module, shape: Shape, *, training: bool = True) -> bo
     """
     if isinstance(shape, Graph | Words):
         return False
+    if training and any(getattr(layer, "scale_grad_by_freq", False) for layer in network.modules()):
+        return True  # an embedding that counts the words of the batch
     inputs = shape.inputs(ROWS + 1)
     if inputs[0].is_floating_point():
         noise = torch.Generator().manual_seed(0)
@@ -77,6 +79,23 @@ def mixes_rows(network: nn.Module, shape: Shape, *, training: bool = True) -> bo
         return not all(torch.allclose(each, again, rtol=1e-4, atol=1e-6, equal_nan=True) for each, again in pairs)
     except Exception:  # it may raise anything, in training mode or when it is copied: training will say so
         return False
+
+
+def flattens_rows(network: nn.Module, shape: Shape) -> bool:
+    """Whether batch normalisation gets rows that are not examples, so that padding cannot be told from them."""
+    if isinstance(shape, Graph | Words) or not batchnorms(network):
+        return False
+    trained = copy.deepcopy(network).train()
+    weigh_rows(trained, torch.ones(ROWS + 1))
+    restart_calls(trained)
+    try:
+        with torch.no_grad():
+            trained(*shape.inputs(ROWS + 1))
+    except NotExamples:
+        return True
+    except Exception:  # it may raise anything in training mode: training will say so
+        return False
+    return False
 
 
 def dropout_layers(network: nn.Module) -> int:

@@ -31,6 +31,7 @@ class NetworkFacts:
     dropout_layers: int
     uses_input: bool  # this and the next are checked for a user's design; tests check ours
     mixes_rows: bool  # in training, beyond batch normalisation layers
+    flattens_rows: bool = False  # before batch normalisation, which then cannot leave out padding
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -120,6 +120,7 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
         facts = networks[arm.name] = _known_facts(study, arm, shape, known, tried)
         _check_augment(study, arm, shape)
         batch = min(study.batch(arm), max(1, sizes["train"]))  # a larger one would only be padded
+        _check_padding(arm, facts, batch, sizes["train"])
         model = {"source": source, "checksum": data.checksum, "batch": batch}
         planned, own = _plan_arm(study, arm, model, facts)
         arms.append(planned.model_copy(update={"code": code, "shape": asdict(shape)}))
@@ -167,6 +168,16 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     )
 
 
+def _check_padding(arm: Arm, facts: NetworkFacts, batch: int, train: int) -> None:
+    """Refuse batch normalisation that cannot tell the rows that fill up the last batch."""
+    if facts.flattens_rows and train % batch:
+        raise TiebreakError(
+            f"design {arm.design!r}: its batch normalisation gets rows that are not examples, and the last batch of an"
+            f" epoch ({train % batch} of {batch}) is padded with rows that it could not tell from others; use a batch"
+            f" that divides {train:,}, or keep the examples on the first axis"
+        )
+
+
 def _build_options(arm: Arm) -> dict[str, Scalar]:
     """The options of the arm's network; those of a user's design are known to its code only."""
     own = arm.design not in registry.DESIGNS
@@ -191,7 +202,13 @@ def _network_facts(
     from tiebreak.cost import measure
     from tiebreak.models.fusibility import fusion_limits
     from tiebreak.models.global_settings import one_thread
-    from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
+    from tiebreak.models.input_sensitivity import (
+        dropout_layers,
+        flattens_rows,
+        ignores_input,
+        ignores_parameters,
+        mixes_rows,
+    )
 
     own = arm.design not in registry.DESIGNS
     design = catalog.find_design(arm.design, study.designs_from, study.entry.family)
@@ -199,6 +216,7 @@ def _network_facts(
         network = design.network(shape, build, 0)
         # First, since it copies the network: one that keeps what it computed for a gradient cannot be copied.
         mixes = {training: own and mixes_rows(network, shape, training=training) for training in (False, True)}
+        flattens = own and flattens_rows(network, shape)
         if own and ignores_parameters(network, shape):
             raise TiebreakError(
                 f"design {arm.design!r}: its output depends on none of its parameters, so that there is nothing to"
@@ -208,7 +226,8 @@ def _network_facts(
             raise TiebreakError(
                 f"design {arm.design!r}: its output for an example depends on the others of the batch in evaluation"
                 " mode too, so that a result would depend on what is evaluated together; use stored statistics, as"
-                " nn.BatchNorm does with track_running_stats=True"
+                " nn.BatchNorm does with track_running_stats=True; attention of torch takes examples first with"
+                " batch_first=True"
             )
         if tried is not None:
             tried(network)
@@ -221,6 +240,7 @@ def _network_facts(
             dropout_layers=dropout_layers(network),
             uses_input=not (own and ignores_input(network, shape)),
             mixes_rows=mixes[True],
+            flattens_rows=flattens,
         )
 
 

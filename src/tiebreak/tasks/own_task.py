@@ -9,7 +9,7 @@ They are called as the methods of every task are: the loss inside the fused step
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,24 @@ class NetworkCalled(BaseException):  # no error, and no `except Exception` of th
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__()
         self.arguments, self.named = arguments, named
+
+
+class _Probe:
+    """What the loss gets for a network before there is one."""
+
+    def __call__(self, *arguments: Any, **named: Any) -> None:
+        raise NetworkCalled(*arguments, **named)
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """None yet: a penalty of weights may be computed before the first call."""
+        return iter(())
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """None yet."""
+        return iter(())
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"the network is tried without its {name!r} first; call network(...) before you use that")
 
 
 @dataclass(frozen=True)
@@ -74,12 +92,8 @@ class OwnTask:
 
     def shape(self, data: OwnData) -> Tensors:
         """What the loss calls the network with, for two examples of the training data."""
-
-        def probe(*arguments: Any, **named: Any) -> None:
-            raise NetworkCalled(*arguments, **named)
-
         try:
-            self.loss_function(probe, {name: values[:2] for name, values in data.splits["train"].items()})
+            self.loss_function(_Probe(), {name: values[:2] for name, values in data.splits["train"].items()})
         except NetworkCalled as call:
             tensors = [each for each in call.arguments if isinstance(each, Tensor) and each.ndim]
             if call.named or not tensors or len(tensors) != len(call.arguments):
@@ -152,6 +166,10 @@ class _Once:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._calls: list[tuple[Sequence[Tensor], list[int]]] = []  # arguments and result, and their versions
+
+    def __getattr__(self, name: str) -> Any:
+        """What the network has, its parameters or another method."""
+        return getattr(self._network, name)
 
     def __call__(self, *arguments: Tensor) -> Tensor:
         for tensors, versions in self._calls:

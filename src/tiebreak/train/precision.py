@@ -6,7 +6,8 @@ operations are rounded. What the network returns is float32 again, so that the l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,10 +21,19 @@ from tiebreak.results.record import Precision
 from tiebreak.study.base import RunPrecision
 from tiebreak.tasks.interface import Network
 
-WIDE = {
-    *(F.softmax, F.log_softmax, F.layer_norm, F.group_norm),
-    *(torch.softmax, torch.log_softmax, torch.layer_norm, torch.group_norm, Tensor.softmax, Tensor.log_softmax),
-}
+# What autocast computes in float32 on a GPU, by the names of torch, torch.nn.functional and torch.Tensor; and what it
+# computes in the widest type of its operands.
+WIDE_NAMES = (
+    *("acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh"),
+    *("tan", "pow", "__pow__", "__rpow__", "softplus", "softmax", "log_softmax", "softmin", "logsumexp", "sum", "prod"),
+    *("cumsum", "cumprod", "norm", "vector_norm", "matrix_norm", "dist", "pdist", "cdist", "renorm", "layer_norm"),
+    *("group_norm", "instance_norm", "rms_norm", "cosine_similarity", "interpolate", "upsample", "kl_div", "l1_loss"),
+    *("smooth_l1_loss", "huber_loss", "mse_loss", "nll_loss", "cross_entropy", "binary_cross_entropy_with_logits"),
+)
+WIDEST_NAMES = (
+    *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "index_put", "scatter_add"),
+    "tensordot",
+)
 MIXED = "bfloat16 for the network's products (autocast), float32 otherwise"  # of a run's record
 
 
@@ -32,20 +42,37 @@ def of_run(stated: RunPrecision | None, option: Precision) -> RunPrecision | Non
     return "bfloat16" if option == "bf16" and stated is None else stated
 
 
+def _named(names: Iterable[str]) -> frozenset[Any]:
+    places = (torch, F, Tensor, torch.special, torch.linalg)
+    return frozenset(getattr(place, name) for name in names for place in places if hasattr(place, name))
+
+
+ROUNDED = _named(("mv", "addmv", "addr"))  # products that autocast does not round on a CPU
+WIDE = _named(WIDE_NAMES)
+WIDEST = _named(WIDEST_NAMES)
+
+
 class _WideOperations(TorchFunctionMode):
-    """Autocast's rules for a GPU, softmax and normalisation in float32, where autocast does not see to it.
+    """Autocast's rules for a GPU, as softmax, sums and normalisation in float32, where autocast does not see to it.
 
     On a CPU it leaves them in bfloat16; under vmap it widens them below the gradient, which then meets two types.
     """
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in WIDE:
-            args = pytree.tree_map_only(Tensor, _widened, args)
-        return func(*args, **(kwargs or {}))
+        given = kwargs or {}
+        if func in WIDE or (func in WIDEST and _has_float32((args, given))):
+            args, given = pytree.tree_map_only(Tensor, _widened, (args, given))
+        elif func in ROUNDED:
+            args, given = pytree.tree_map_only(Tensor, Tensor.bfloat16, (args, given))
+        return func(*args, **given)
+
+
+def _has_float32(given: Any) -> bool:
+    return any(isinstance(each, Tensor) and each.dtype == torch.float32 for each in pytree.tree_leaves(given))
 
 
 class Autocast:
-    """A network whose methods compute in bfloat16 and return float32."""
+    """A network, or one of its layers, whose methods compute in bfloat16 and return float32."""
 
     def __init__(self, network: nn.Module) -> None:
         self._network = network
@@ -56,10 +83,13 @@ class Autocast:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._network, name)
+        if isinstance(found, nn.Module):
+            return Autocast(found)
         return (lambda *inputs: self._rounded(found, *inputs)) if callable(found) else found
 
     def _rounded(self, function: Callable[..., Any], *inputs: Any) -> Any:
-        device = next(self._network.parameters()).device.type
+        tensors = itertools.chain(self._network.parameters(), pytree.tree_leaves(inputs))
+        device = next((each.device.type for each in tensors if isinstance(each, Tensor)), "cpu")
         mapped = torch._C._functorch.peek_interpreter_stack() is not None
         wide = _WideOperations() if device == "cpu" or mapped else nullcontext()
         with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False), wide:

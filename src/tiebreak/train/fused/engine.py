@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.func import vmap
 
 from tiebreak.errors import TiebreakError
-from tiebreak.layers.batchnorm import batchnorms, weigh_rows
+from tiebreak.layers.batchnorm import batchnorms, expect_full_batches, weigh_rows
 from tiebreak.layers.carry import carried
 from tiebreak.layers.dropout import skip_zero_rates
 from tiebreak.layers.gradient_hooks import hook_obstacle
@@ -264,6 +264,7 @@ class Fused:
             own = {"hypers": self._hypers, "rates": self._rates}
             two = [mapped(each, lambda values: values[:2].clone()) for each in (state, own, row)]
             weigh_rows(self._network, None, native=native)
+            expect_full_batches(self._network, count(self._task, split) % first.batch == 0)
             trial = partial(step, two[0], {**two[1], "split": split}, two[2])
             with own_norms(not compiled):
                 meanwhile = None  # a call fills caches, and raises if the design cannot be fused
