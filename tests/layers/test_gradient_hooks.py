@@ -5,7 +5,7 @@ from torch import nn
 from tiebreak.layers.gradient_hooks import hook_obstacle
 
 
-def test_only_hooks_on_gradients_of_parameters_are_an_obstacle() -> None:
+def test_only_hooks_on_gradients_are_an_obstacle() -> None:
     layer = nn.Linear(2, 2)
     network = nn.Sequential(layer)
     network.register_forward_hook(lambda module, args, output: None)
@@ -14,3 +14,7 @@ def test_only_hooks_on_gradients_of_parameters_are_an_obstacle() -> None:
     assert "'0.weight'" in hook_obstacle(network)
     handle.remove()
     assert hook_obstacle(network) == ""
+    network.register_full_backward_hook(lambda module, above, below: None)
+    layer.register_full_backward_pre_hook(lambda module, above: None)
+    assert hook_obstacle(network).startswith("layer '' has a backward hook")
+    assert hook_obstacle(nn.Sequential(layer)).startswith("layer '0' has a backward hook")

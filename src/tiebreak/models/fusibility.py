@@ -24,7 +24,7 @@ from tiebreak.models.users_lines import users_line
 FALLBACK = re.compile(r"batching rule for (aten::\w+)")  # torch's warning: an operation that it does run by run
 NO_RULE = re.compile(r"Batching rule not implemented for (aten::\w+(?:\.\w+)?)")  # its error: it cannot do that
 MAX_LENGTH = 160  # characters of a reason
-OWN_KIND = "as a base class, which torch cannot map over runs; use the layer itself"
+OWN_KIND = "as a base class or with a parametrization, which torch cannot map over runs; use the layer itself"
 OWN_FUNCTION = (
     "its torch.autograd.Function cannot be mapped over runs; give it a `forward` without ctx, `setup_context` and"
     " `generate_vmap_rule = True`"
