@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
 from tiebreak.drive.local_workers import Pool
-from tiebreak.drive.machine import Machine, check_precision, reached
+from tiebreak.drive.machine import Machine, check_precision, reached, refuse_other_precision
 from tiebreak.drive.messages import Note
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, open_driver, open_workers
@@ -26,17 +26,9 @@ from tiebreak.results.heal import drop_without_checkpoint, heal
 from tiebreak.results.lock import locked
 from tiebreak.results.look_history import looks_kept
 from tiebreak.results.manifest import STUDY_FILE, is_recorded, require_folder_file, write_files
-from tiebreak.results.record import Precision
 from tiebreak.results.seal import is_sealed, sealed_on_error
 from tiebreak.results.store import STORE_FILE
-from tiebreak.results.stored_study import (
-    changes,
-    check_name,
-    refuse_other_precision,
-    stored_plan,
-    stored_runs,
-    stored_study,
-)
+from tiebreak.results.stored_study import changes, check_name, stored_plan, stored_runs, stored_study
 from tiebreak.seed_batches import first_batch, train_until_decided, trained_anew
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE, designs_are_code
@@ -48,12 +40,11 @@ from tiebreak.study_result import Result
 __all__ = ["Result", "check", "conclude", "open_result", "prepare", "run"]
 
 
-def prepare(study: Study, folder: Path, data_dir: Path | None, precision: Precision | None = None) -> Plan:
+def prepare(study: Study, folder: Path, data_dir: Path | None, machine: Machine | None = None) -> Plan:
     """Write the resolved study and its plan into the folder; an unchanged plan is reused.
 
     A user's designs are copied beside them, so that the folder stays complete when the original moves or changes.
-    Nothing is written before the plan is made: a network that cannot be built leaves nothing behind, nor does another
-    precision than that of the runs that are there.
+    Nothing is written before the plan is made: a network that cannot be built leaves nothing behind.
     """
     check_name(study, folder)
     contents = design_modules(study)
@@ -63,8 +54,8 @@ def prepare(study: Study, folder: Path, data_dir: Path | None, precision: Precis
             raise TiebreakError(f"{study.designs_from}: changed while the plan was made; run the study again")
         study = study.model_copy(update={"designs_from": DESIGNS_FILE})
         plan = plan.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
-    if precision is not None:
-        refuse_other_precision(plan, folder, precision)
+    if machine is not None:
+        refuse_other_precision(plan, folder, machine.precision)
     contents |= {STUDY_FILE: parsing.to_toml(study), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"}
     write_files(folder, contents)
     return plan
@@ -130,7 +121,7 @@ def run(  # noqa: PLR0913  every option of the command that a script needs, by k
             damaged.append(f"{folder / STUDY_FILE}: cannot be read; written again")
         changed = changes(study, folder)
         with sealed_on_error(folder / STORE_FILE, when=sealed and not damaged):
-            plan = prepare(study, folder, machine.data_dir, machine.precision)
+            plan = prepare(study, folder, machine.data_dir, machine)
             if (fewer := trained_anew(study, plan, folder)) != study:
                 study, plan = fewer, prepare(fewer, folder, machine.data_dir)
         for line in (*damaged, *drop_without_checkpoint(folder, plan.runs)):

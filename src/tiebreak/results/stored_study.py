@@ -9,7 +9,6 @@ from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import PLAN_FILE, Plan
 from tiebreak.results.manifest import STUDY_FILE, is_recorded
-from tiebreak.results.record import Precision
 from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study import parsing
 from tiebreak.study.design_file import DESIGNS_FILE
@@ -70,23 +69,6 @@ def stored_runs(folder: Path) -> tuple[set[str], set[str]]:
     with closing(Store.open(folder)) as store:
         state = store.training_state()
     return {identity for identity, run in state.runs.items() if run.status != "failed"}, set(state.epochs)
-
-
-def refuse_other_precision(plan: Plan, folder: Path, precision: Precision) -> None:
-    """Refuse a precision that is not that of the plan's runs which are stored: a verdict would compare both."""
-    if not (folder / STORE_FILE).is_file():
-        return
-    with closing(Store.open(folder)) as store:
-        runs = store.training_state().runs
-    kept = [run for identity, run in runs.items() if identity in plan.runs and run.status != "failed"]
-    labels = [run.provenance.get("device", "") for run in kept]
-    stored = {label.partition(", ")[2] or "float32" for label in labels if label}
-    if others := sorted(stored - {precision}):
-        advice = "leave out --precision" if others == ["float32"] else f"add --precision {others[0]}"
-        raise TiebreakError(
-            f"{folder}: its runs are in {' and '.join(others)}, and --precision {precision} would be compared with"
-            f" them; {advice}, or give another folder with --out"
-        )
 
 
 def stored_line(plan: Plan, folder: Path) -> str:
