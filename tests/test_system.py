@@ -3,21 +3,18 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import warnings
 import webbrowser
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
-import torch
 
 import tiebreak
 from tiebreak.system import (
     collector_paused,
     cores,
     free_memory,
-    hidden_warnings,
     in_notebook,
     open_in_browser,
     python,
@@ -103,16 +100,3 @@ def test_a_script_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert in_notebook()
     kernel.get_ipython = SimpleNamespace  # IPython in a terminal
     assert not in_notebook()
-
-
-def test_what_torch_says_of_its_own_ways_is_hidden_and_nothing_else() -> None:
-    layer = torch.nn.TransformerEncoderLayer(8, 2, 8, norm_first=True, batch_first=True)
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        torch.nn.TransformerEncoder(layer, 1)
-        with hidden_warnings():
-            torch.nn.TransformerEncoder(layer, 1)
-            torch.nn.LSTM(2, 4, proj_size=2)(torch.zeros(1, 1, 2))
-            torch.func.vmap(torch.histc)(torch.ones(2, 3))
-            warnings.warn("of a design", stacklevel=1)
-    assert [str(each.message)[:11] for each in heard] == ["enable_nest", "of a design"]

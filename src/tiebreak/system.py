@@ -8,7 +8,6 @@ import os
 import platform
 import signal
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,22 +15,6 @@ from pathlib import Path
 import psutil
 
 from tiebreak.text import printable
-
-HIDDEN = (  # how warnings of torch begin that say how it computes something, about which a user can do nothing
-    "enable_nested_tensor is True",
-    "LSTM with projections is not supported with oneDNN",
-    "Using padding='same' with even kernel lengths",
-    "There is a performance drop because we have not yet implemented the batching rule",
-)
-
-
-@contextmanager
-def hidden_warnings() -> Iterator[None]:
-    """Inside, those warnings of torch are not shown; a plan says what is computed run by run."""
-    with warnings.catch_warnings():
-        for text in HIDDEN:
-            warnings.filterwarnings("ignore", text, UserWarning)
-        yield
 
 
 def cores() -> int:

@@ -201,4 +201,4 @@ def test_a_folder_whose_name_is_not_text_comes_back() -> None:
 
 
 def test_a_line_says_its_kind() -> None:
-    assert json.loads(encode(Note(text="hello"))) == {"kind": "Note", "text": "hello"}
+    assert json.loads(encode(Note(text="hello"))) == {"kind": "Note", "text": "hello", "once": ""}

@@ -21,7 +21,7 @@ from tiebreak.cli.study_commands import new, studies
 from tiebreak.cli.theory_commands import cost
 from tiebreak.cli.watch_command import watch
 from tiebreak.errors import TiebreakError
-from tiebreak.system import hidden_warnings
+from tiebreak.warned import told_warnings
 
 app = typer.Typer(
     name="tiebreak",
@@ -46,7 +46,7 @@ UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__mro__[1])
 def main() -> None:
     """Run the command line. Bad input: one line on standard error and exit code 2."""
     try:
-        with hidden_warnings():
+        with told_warnings(_warn):
             code = app(prog_name="tiebreak", standalone_mode=False)
     except TiebreakError as error:
         print_error(error)
@@ -58,6 +58,12 @@ def main() -> None:
             print_error(f"{text}; see {command} --help")
         sys.exit(2)
     sys.exit(code)
+
+
+def _warn(text: str) -> None:
+    from tiebreak.models.users_lines import line_here
+
+    print_error(f"{text}{line_here()}")
 
 
 def _print_version(asked: bool) -> None:

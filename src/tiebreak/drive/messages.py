@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -22,6 +23,7 @@ from tiebreak.results.record import (
     device_label,
 )
 from tiebreak.text import one_line
+from tiebreak.warned import first_time
 
 Decoded = TypeVar("Decoded")
 
@@ -139,6 +141,7 @@ class Note:
     """A line for the user; training goes on."""
 
     text: str
+    once: str = ""  # a warning, which other workers send too: what it says, without the line
     kind: Literal["Note"] = "Note"
 
 
@@ -187,6 +190,11 @@ _MESSAGE: TypeAdapter[Message] = TypeAdapter(Annotated[Message, Field(discrimina
 _JOB = TypeAdapter(Job)
 
 # json, not pydantic, writes the text: it keeps NaN, infinities and file names that are not UTF-8, all in ASCII.
+
+
+def said_once(messages: Iterable[Message]) -> Iterator[Message]:
+    """Without the warnings that this process, or a worker, has said already."""
+    return (each for each in messages if not isinstance(each, Note) or not each.once or first_time(each.once))
 
 
 def encode(message: Message) -> str:

@@ -14,7 +14,7 @@ from tiebreak.data.checksums import save_checksums
 from tiebreak.drive.jobs import describe_choice, needs_measuring, refuse_loop, refuse_planned_loops, strategy_for
 from tiebreak.drive.local_workers import Pool
 from tiebreak.drive.machine import LOCAL, Machine, ray_pool
-from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured
+from tiebreak.drive.messages import Job, Message, Note, RunEnded, StrategyMeasured, said_once
 from tiebreak.drive.recorder import pruned_note, record, remove_unrecorded, resumable
 from tiebreak.drive.run_shares import Cohorts, divide, training_started
 from tiebreak.drive.timing_budget import needs_timing, timing_seconds, training_seconds
@@ -209,4 +209,4 @@ class Driver:
         """What the workers send, once it is stored: in one transaction what has arrived meanwhile."""
         for messages in self._pool.run(jobs, at_most):
             record(self._store, self._folder, *messages)
-            yield from messages
+            yield from said_once(messages)

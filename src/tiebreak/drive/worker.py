@@ -23,9 +23,9 @@ from tiebreak.drive.messages import Abort, EpochDone, Job, Message, Note, RunEnd
 from tiebreak.drive.step_turns import time_in_turns
 from tiebreak.drive.strategy import measure
 from tiebreak.errors import StopStudyError, TiebreakError, describe_error
+from tiebreak.models.users_lines import line_here
 from tiebreak.plan.runs import Run
 from tiebreak.results.record import CheckpointRecord, Strategy
-from tiebreak.system import hidden_warnings
 from tiebreak.train import checkpoint
 from tiebreak.train.fused.engine import Fused
 from tiebreak.train.fused.warm_up import warm_up
@@ -34,6 +34,7 @@ from tiebreak.train.monitor import epochs_left
 from tiebreak.train.run_group import RunGroup, make_group, out_of_memory
 from tiebreak.train.step import State
 from tiebreak.train.trainer import Engine, Trainer
+from tiebreak.warned import told_warnings
 
 Send = Callable[[Message], None]
 DESIGN_ERRORS = (Exception, SystemExit)  # what a design may raise; KeyboardInterrupt comes from the terminal
@@ -60,7 +61,7 @@ def perform(job: Job, send: Send) -> None:
     """Do one job. An error of a design fails runs; one that every run would meet stops all."""
     try:
         free_unless_of(job)
-        with hidden_warnings():
+        with told_warnings(lambda text: send(Note(text=f"{text}{line_here()}", once=text))):
             for message in train(job, send) if job.work == "train" else _probe(job):
                 send(message)
     except DriverGoneError:

@@ -23,6 +23,11 @@ def users_line(frames: Iterable[tuple[FrameType, int]]) -> str:
     return f", at {own[-1][0]}:{own[-1][1]}" if own else ""
 
 
+def line_here() -> str:
+    """The user's line that is being called now; empty: there is none."""
+    return users_line(reversed(list(traceback.walk_stack(None))))
+
+
 def drawing_line(call: Callable[[], Any]) -> str:
     """The user's line in which a call draws from a global generator; empty: none, this time."""
     last, found = "", ""
