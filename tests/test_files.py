@@ -208,3 +208,12 @@ def test_the_advice_fits_the_cause(code: str, word: str) -> None:
     assert word in line
     assert ("from a copy" in line) == (code == "EIO")
     assert line.isprintable()
+
+
+def test_a_place_that_cannot_be_written_is_known_before_the_work(tmp_path: Path) -> None:
+    files.check_place(tmp_path / "new" / "page.html")
+    assert list((tmp_path / "new").iterdir()) == []
+    (tmp_path / "file").touch()
+    for place in (tmp_path, tmp_path / "file" / "page.html"):
+        with pytest.raises(TiebreakError, match=f"{place}: cannot be written"):
+            files.check_place(place)

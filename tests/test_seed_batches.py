@@ -15,6 +15,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.outcome import count_look
 from tiebreak.results.record import PROGRAM_RUNS
 from tiebreak.study.schema import Study
+from tiebreak.verdict.model import Verdict
 
 CAP = 9
 
@@ -101,3 +102,20 @@ def test_what_failed_is_tried_once_by_a_command(tmp_path: Path) -> None:
         assert seeds_of(tmp_path / "out") == [(6, CAP), (9, CAP)]
         starts = [int(file.read_text()) for file in (tmp_path / "out" / PROGRAM_RUNS).glob("*/starts")]
         assert sorted(starts) == [1] * 16 + [command] * 2
+
+
+def test_the_same_command_again_gives_the_answer_of_changed_code_again(tmp_path: Path) -> None:
+    """An earlier look at more seeds was one at other code: it counts, and nothing is trained to repeat it."""
+    named = [{"name": name, "with": {"good": good}} for name, good in (("high", 0.5002), ("low", 0.5))]
+    path = own_program.write(tmp_path, arms=named, margin=0.0001)
+    fixed, code = Study.load(str(path)).changed(seeds=CAP), tmp_path / "toy.py"
+    study = Study.load(str(path)).growing(until_decided=True, max_seeds=CAP)
+
+    def run(study: Study = study) -> Verdict:
+        return api.run(study, tmp_path / "out", listen=lambda message: None, allow_program=True).verdict
+
+    assert run(fixed).seeds == CAP
+    code.write_text(code.read_text().replace("starts = out", "good += 0.3 * (good > 0.5001)\nstarts = out", 1))
+    decided = run()
+    assert (decided.seeds, decided.comparisons[0].verdict) == (6, "a")
+    assert run() == decided

@@ -169,6 +169,19 @@ def replacing(path: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def check_place(path: Path) -> None:
+    """Make the folder of a file that long work will end with, and refuse a place where it could not be written."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        part.touch()
+        part.unlink()
+    except OSError as error:
+        raise failure(path, "cannot be written", error) from None
+
+
 def write(path: Path, content: str | bytes) -> Path:
     """Write `content` to `path`; on failure one clear line, and the previous file is still there."""
     try:

@@ -48,7 +48,8 @@ def train_until_decided(
     `make_plan` writes the plan of the study with more seeds. Returns the study and the plan of the last look.
     """
     looks = looks_at(study, plan, open_result(folder).records.looks)
-    furthest = max((look.seeds for look in looks), default=0)
+    same = first_runs(study, plan)  # with this code, and with all arms: else the same command would go on another way
+    furthest = max((look.seeds for look in looks if same <= set(look.runs)), default=0)
     if furthest > study.seeds and _has_begun(study, plan, folder):  # a look at more seeds than the plan has
         study = _with_seeds(study, furthest)
         plan = make_plan(study)

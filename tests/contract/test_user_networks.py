@@ -115,6 +115,7 @@ def test_fused_is_the_loop_whatever_the_company_and_after_a_resume(
     (tmp_path / "checkpoints").mkdir()
     records = [checkpoint.save(tmp_path, run, state) for run, state in zip(runs[:2], fused.states, strict=False)]
     engine.train_epoch(split, silent)
+    assert engine.finite() == [True, True, True]
     for record, state in zip(records, few.states, strict=True):
         checkpoint.restore(tmp_path, record, state)
     few.fused().train_epoch(split, silent)

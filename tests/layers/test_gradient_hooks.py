@@ -16,5 +16,5 @@ def test_only_hooks_on_gradients_are_an_obstacle() -> None:
     assert hook_obstacle(network) == ""
     network.register_full_backward_hook(lambda module, above, below: None)
     layer.register_full_backward_pre_hook(lambda module, above: None)
-    assert hook_obstacle(network).startswith("layer '' has a backward hook")
+    assert hook_obstacle(network).startswith("the network has a backward hook")
     assert hook_obstacle(nn.Sequential(layer)).startswith("layer '0' has a backward hook")

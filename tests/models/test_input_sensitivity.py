@@ -11,7 +11,13 @@ from tiebreak.layers.batchnorm import swap_batchnorm
 from tiebreak.layers.dropout import swap_dropout
 from tiebreak.layers.functional_dropout import key_functions
 from tiebreak.models.design import Images, Shape
-from tiebreak.models.input_sensitivity import dropout_layers, ignores_input, ignores_parameters, mixes_rows
+from tiebreak.models.input_sensitivity import (
+    dropout_layers,
+    flattens_rows,
+    ignores_input,
+    ignores_parameters,
+    mixes_rows,
+)
 
 
 class Constant(nn.Module):
@@ -117,3 +123,30 @@ def test_a_running_mean_of_batches_is_a_statistic_over_the_batch() -> None:
     shape = Images(channels=1, height=4, width=4, classes=3)
     assert mixes_rows(Centred(shape), shape)
     assert not mixes_rows(Centred(shape), shape, training=False)
+
+
+class Rows(Standardised):
+    """Batch normalisation of the rows as they are, in another order, or of their halves."""
+
+    order = "same"
+
+    def forward(self, images: Tensor) -> Tensor:
+        x = images.flatten(1)
+        assert self.norm is not None
+        if self.order == "turned":
+            return cast(Tensor, self.out(self.norm(x.flip(0)).flip(0)))
+        if self.order == "halves":
+            return cast(Tensor, self.out(self.norm(x.reshape(-1, 8)).reshape(x.shape)))
+        return cast(Tensor, self.out(self.norm(x)))
+
+
+@pytest.mark.parametrize(
+    ("order", "width", "expected"), [("same", 16, False), ("turned", 16, True), ("halves", 8, True)]
+)
+def test_batch_normalisation_that_cannot_tell_padding_is_found(order: str, width: int, expected: bool) -> None:
+    shape = Images(channels=1, height=4, width=4, classes=3)
+    network = Rows(shape, nn.BatchNorm1d(width))
+    network.order = order
+    swap_batchnorm(network)
+    assert flattens_rows(network, shape) is expected
+    assert not flattens_rows(Standardised(shape, nn.LayerNorm(16)), shape)

@@ -107,3 +107,20 @@ class WhereItLies(nn.Module):
         x = self.conv(images.to(memory_format=torch.channels_last)).to(images.dtype, memory_format=torch.channels_last)
         x = F.relu(x).contiguous(memory_format=torch.channels_last).clone(memory_format=torch.contiguous_format)
         return self.out(x.contiguous().mean(dim=(2, 3)))
+
+
+@trains()
+class ScalarParameter(Net):
+    def more(self) -> None:
+        self.scale = nn.Parameter(torch.tensor(0.5))
+
+    def middle(self, x: Any) -> Any:
+        return F.relu(x) * self.scale.exp() + torch.zeros_like(x, memory_format=torch.contiguous_format)
+
+
+@trains()
+class LikelihoodInside(Net):
+    """A loss that looks at its variances, to refuse negative ones."""
+
+    def middle(self, x: Any) -> Any:
+        return x + F.gaussian_nll_loss(x, torch.ones_like(x), x.square() + 0.1, full=True, reduction="none")

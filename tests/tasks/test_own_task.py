@@ -38,6 +38,8 @@ def test_the_shape_is_what_the_loss_calls_the_network_with() -> None:
     assert shape == Tensors(signature="float32 3, int64 2x4")
     assert shape.sizes == ((3,), (2, 4))
     x, word = shape.inputs(5)
+    assert not x.any()
+    assert word.all()  # lengths of 0 are refused by packed sequences
     assert (x.shape, x.dtype, word.shape, word.dtype) == ((5, 3), torch.float32, (5, 2, 4), torch.int64)
 
 
@@ -66,6 +68,11 @@ def penalised(network: Any, batch: Any) -> Tensor:
 @pytest.mark.parametrize("precision", [None, "bfloat16"])
 def test_a_penalty_of_weights(precision: Any) -> None:
     network, weights = torch.nn.Linear(3, 1), torch.full((4,), 0.25)
+    layers = callable_in(torch.nn.ModuleDict({"one": torch.nn.Sequential(network)}), precision)
+    assert list(layers) == ["one"]  # type: ignore[call-overload]
+    assert len(layers) == 1  # type: ignore[arg-type]
+    assert layers["one"][0].weight is network.weight  # type: ignore[index]
+    assert [each(BATCH["x"]).shape for each in layers["one"]] == [(4, 1)]  # type: ignore[index]
     more = 0.1 * sum(float(each.detach().square().sum()) for each in network.parameters())
     more += float(network.weight.detach().abs().sum())
     own, call = task(penalised), callable_in(network, precision)

@@ -59,7 +59,13 @@ class Rules(nn.Module):
             "product": h, "relu": h.relu(), "by vector": torch.mv(h, x[0]),
             "exp": h.exp(), "power": h**2, "sum": h.sum(dim=-1), "norm": h.norm(), "rms": self.norm(h),
             "both": self.both(h, h), "named": torch.softmax(input=h, dim=-1),
+            "chain": torch.linalg.multi_dot([h, x.mT, x]),
         }  # fmt: skip
+        assert torch.tensor([[300, 1]]).mv(torch.tensor([1, 1])).item() == 301
+        assert x.double().mv(x[0].double()).dtype == torch.float64
+        place = torch.zeros_like(h)
+        assert torch.exp(h.detach(), out=place) is place
+        assert place.all()
         self.seen = {name: each.dtype for name, each in found.items()}
         return torch.add(found["rms"], found["both"])
 
@@ -70,7 +76,7 @@ def test_a_network_computes_in_the_types_of_autocast_on_a_gpu() -> None:
         warnings.simplefilter("error")
         assert callable_in(network, "bfloat16")(torch.rand(4, 8)).dtype == torch.float32
     rounded = {name for name, dtype in network.seen.items() if dtype == torch.bfloat16}
-    assert rounded == {"product", "relu", "by vector"}
+    assert rounded == {"product", "relu", "by vector", "chain"}
     assert set(network.seen.values()) == {torch.bfloat16, torch.float32}
 
 

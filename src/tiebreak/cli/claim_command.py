@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tiebreak import files
 from tiebreak.cli.output import print_error, print_json, print_line
 from tiebreak.errors import TiebreakError
 
@@ -57,6 +58,8 @@ def claims(
         raise TiebreakError("claims: --json and --html are two forms of the same; give one of them")
     if out is not None and not html:
         raise TiebreakError(f"--out {out}: the page is written with --html; add it")
+    if html:
+        files.check_place(out or Path(PAGE))  # before --run takes its time
     where, console = source or folder or Path("runs"), SafeConsole()
     failed = 0
     if run is not None:

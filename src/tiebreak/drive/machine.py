@@ -83,7 +83,8 @@ def refuse_other_precision(plan: Plan, folder: Path, precision: Precision) -> No
         return
     with closing(Store.open(folder)) as store:
         runs = store.training_state().runs
-    kept = [run for identity, run in runs.items() if identity in plan.runs and run.status != "failed"]
+    free = {identity for identity, run in plan.runs.items() if run.precision is None}  # others: whatever the option
+    kept = [run for identity, run in runs.items() if identity in free and run.status != "failed"]
     labels = [run.provenance.get("device", "") for run in kept]
     stored = {label.partition(", ")[2] or "float32" for label in labels if label}
     if others := sorted(stored - {precision}):

@@ -5,6 +5,7 @@ Each form computes the same from the same arguments, or answers `NotImplemented`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
@@ -111,6 +112,31 @@ def _clone(input: Tensor, *, memory_format: torch.memory_format | None = None) -
     return NotImplemented if memory_format is None else input.clone()
 
 
+def _like(make: Callable[..., Tensor]) -> Callable[..., Any]:
+    def form(input: Tensor, *args: Any, memory_format: torch.memory_format | None = None, **kwargs: Any) -> Any:
+        return NotImplemented if memory_format is None else make(input, *args, **kwargs)
+
+    return form
+
+
+def _gaussian_nll(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Any:
+    """Without a look at the variances, which torch refuses if one is negative: here it counts as `eps`."""
+    if not isinstance(var, Tensor):
+        var = var * torch.ones_like(input)
+    elif var.shape != input.shape and input.shape[:-1] == var.shape:
+        var = var.unsqueeze(-1)
+    var = var + (var.clamp(min=eps) - var).detach()  # its gradient is not cut
+    each = 0.5 * (var.log() + (input - target).square() / var + (math.log(2 * math.pi) if full else 0.0))
+    return {"mean": each.mean(), "sum": each.sum()}.get(reduction, each)
+
+
 def _mv(input: Tensor, vec: Tensor) -> Tensor:
     """As a product of matrices, which autocast rounds alone and under vmap alike."""
     return (input @ vec.unsqueeze(-1)).squeeze(-1)
@@ -145,4 +171,6 @@ FORMS: Mapping[Any, Callable[..., Any]] = {
     torch.clone: _clone,
     Tensor.mv: _mv,
     torch.mv: _mv,
+    F.gaussian_nll_loss: _gaussian_nll,
+    **{make: _like(make) for make in (torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like)},
 }

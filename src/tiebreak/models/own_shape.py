@@ -25,8 +25,11 @@ class Tensors:
         return tuple(size for _, size in self._tensors())
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """Example inputs: zeros, which every vocabulary has too."""
-        return tuple(torch.zeros(batch, *size, dtype=dtype) for dtype, size in self._tensors())
+        """Example inputs: zeros, and ones of whole numbers, which may be lengths."""
+        return tuple(
+            torch.full((batch, *size), not dtype.is_floating_point and dtype != torch.bool, dtype=dtype)
+            for dtype, size in self._tensors()
+        )
 
     def output(self, batch: int) -> tuple[int, ...]:
         """Not known: the loss and the metrics know what to do with it."""

@@ -341,6 +341,8 @@ class Study(Strict):
 
         `comparisons`: which must be decided, `primary` or `all`.
         """
+        if not isinstance(until_decided, bool):
+            raise TiebreakError(f"until_decided should be True or False, not {until_decided!r}")
         if not until_decided and max_seeds is None:
             return self
         if not until_decided and self.until_decided is None:

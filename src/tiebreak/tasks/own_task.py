@@ -171,7 +171,9 @@ class _Once:
         """What the network has, its parameters or another method."""
         return getattr(self._network, name)
 
-    def __call__(self, *arguments: Tensor) -> Tensor:
+    def __call__(self, *arguments: Tensor, **named: Any) -> Tensor:
+        if named:
+            raise TiebreakError("the network should be called with tensors by position")
         for tensors, versions in self._calls:
             if _alike(tensors[:-1], arguments) and [each._version for each in tensors] == versions:
                 return tensors[-1]

@@ -7,8 +7,9 @@ operations are rounded. What the network returns is float32 again, so that the l
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ WIDE_NAMES = (
 )
 WIDEST_NAMES = (
     *("addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sample", "index_put", "scatter_add"),
-    "tensordot",
+    *("tensordot", "inner"),
 )
 MIXED = "bfloat16 for the network's products (autocast), float32 otherwise"  # of a run's record
 
@@ -47,7 +48,7 @@ def _named(names: Iterable[str]) -> frozenset[Any]:
     return frozenset(getattr(place, name) for name in names for place in places if hasattr(place, name))
 
 
-ROUNDED = _named(("mv", "addmv", "addr"))  # products that autocast does not round on a CPU
+ROUNDED = _named(("mv", "addmv", "addr", "multi_dot", "chain_matmul"))  # products that are not rounded on a CPU
 WIDE = _named(WIDE_NAMES)
 WIDEST = _named(WIDEST_NAMES)
 
@@ -60,10 +61,12 @@ class _WideOperations(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         given = kwargs or {}
+        if given.get("out") is not None:  # of the caller's type
+            return func(*args, **given)
         if func in WIDE or (func in WIDEST and _has_float32((args, given))):
             args, given = pytree.tree_map_only(Tensor, _widened, (args, given))
         elif func in ROUNDED:
-            args, given = pytree.tree_map_only(Tensor, Tensor.bfloat16, (args, given))
+            args, given = pytree.tree_map_only(Tensor, _as_operand, (args, given))
         return func(*args, **given)
 
 
@@ -77,24 +80,44 @@ class Autocast:
     def __init__(self, network: nn.Module) -> None:
         self._network = network
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         """The forward pass."""
-        return self._rounded(self._network, *inputs)
+        return self._rounded(self._network, *inputs, **named)
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._network, name)
         if isinstance(found, nn.Module):
             return Autocast(found)
-        return (lambda *inputs: self._rounded(found, *inputs)) if callable(found) else found
+        return partial(self._rounded, found) if callable(found) else found
 
-    def _rounded(self, function: Callable[..., Any], *inputs: Any) -> Any:
-        tensors = itertools.chain(self._network.parameters(), pytree.tree_leaves(inputs))
+    def __getitem__(self, place: Any) -> Autocast:
+        """A layer of an `nn.Sequential`, `nn.ModuleList` or `nn.ModuleDict`."""
+        return Autocast(self._network[place])  # type: ignore[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Its layers, or the names of those of an `nn.ModuleDict`."""
+        return (Autocast(each) if isinstance(each, nn.Module) else each for each in self._network)  # type: ignore[attr-defined]
+
+    def __len__(self) -> int:
+        """How many layers."""
+        return len(self._network)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        """As every network without a length."""
+        return True
+
+    def _rounded(self, function: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
+        tensors = itertools.chain(self._network.parameters(), pytree.tree_leaves((inputs, named)))
         device = next((each.device.type for each in tensors if isinstance(each, Tensor)), "cpu")
         mapped = torch._C._functorch.peek_interpreter_stack() is not None
         wide = _WideOperations() if device == "cpu" or mapped else nullcontext()
         with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False), wide:
-            found = function(*inputs)
+            found = function(*inputs, **named)
         return pytree.tree_map_only(Tensor, _widened, found)
+
+
+def _as_operand(values: Tensor) -> Tensor:
+    return values.bfloat16() if values.dtype == torch.float32 else values
 
 
 def _widened(values: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ def ranking_line(arms: Sequence[RankedArm], seeds: int) -> str:
     """The order in one line, with the letters where so many seeds can tell arms apart."""
     too_few = too_few_to_rank(seeds, len(arms))
     ranks = "; ".join(arm.name if too_few else f"{arm.name} {arm.letters}" for arm in arms)
-    rule = too_few or "arms that share a letter cannot be told apart"
+    rule = too_few or "arms that share a letter cannot be told apart, all pairs taken together"
     return f"ranking, best mean first ({rule}): {ranks}"
 
 

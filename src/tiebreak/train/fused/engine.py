@@ -208,7 +208,7 @@ class Fused:
 
     def finite(self) -> list[bool]:
         """Whether all parameters of each run are finite."""
-        flags = [torch.isfinite(values).flatten(1).all(dim=1) for values in self._stack.params.values()]
+        flags = [torch.isfinite(values).view(len(values), -1).all(dim=1) for values in self._stack.params.values()]
         return torch.stack(flags).all(dim=0).tolist()[: self._real]
 
     def provenance(self) -> dict[str, str]:
