@@ -9,8 +9,9 @@ from pathlib import Path
 
 from tiebreak.cli.progress import progress_listener
 from tiebreak.drive.local_workers import Pool
-from tiebreak.drive.machine import Machine, check_precision, reached, refuse_other_precision
+from tiebreak.drive.machine import Machine, check_precision, reached
 from tiebreak.drive.messages import Note
+from tiebreak.drive.mixed_runs import refuse_mixed
 from tiebreak.drive.progress_file import progress_file
 from tiebreak.drive.runner import Listener, open_driver, open_workers
 from tiebreak.errors import TiebreakError
@@ -54,8 +55,7 @@ def prepare(study: Study, folder: Path, data_dir: Path | None, machine: Machine 
             raise TiebreakError(f"{study.designs_from}: changed while the plan was made; run the study again")
         study = study.model_copy(update={"designs_from": DESIGNS_FILE})
         plan = plan.model_copy(update={"designs_from": str((folder / DESIGNS_FILE).resolve())})
-    if machine is not None:
-        refuse_other_precision(plan, folder, machine.precision)
+    refuse_mixed(study, plan, folder, machine.precision if machine else None)
     contents |= {STUDY_FILE: parsing.to_toml(study), PLAN_FILE: plan.model_dump_json(indent=1) + "\n"}
     write_files(folder, contents)
     return plan

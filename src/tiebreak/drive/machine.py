@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,6 @@ from tiebreak.drive.jobs import StrategyOption
 from tiebreak.errors import TiebreakError
 from tiebreak.plan.runs import Plan
 from tiebreak.results.record import Precision, device_label
-from tiebreak.results.store import STORE_FILE, Store
 from tiebreak.study.schema import Study
 from tiebreak.system import cores
 from tiebreak.text import printable
@@ -74,24 +73,6 @@ def check_precision(study: Study, option: Precision) -> None:
         raise TiebreakError(
             f"--precision bf16 is for all arms, but the study states {' and '.join(sorted(stated))}; leave out"
             " --precision, or remove `precision` from the study"
-        )
-
-
-def refuse_other_precision(plan: Plan, folder: Path, precision: Precision) -> None:
-    """Refuse a precision that is not that of the plan's runs which are stored: a verdict would compare both."""
-    if not (folder / STORE_FILE).is_file():
-        return
-    with closing(Store.open(folder)) as store:
-        runs = store.training_state().runs
-    free = {identity for identity, run in plan.runs.items() if run.precision is None}  # others: whatever the option
-    kept = [run for identity, run in runs.items() if identity in free and run.status != "failed"]
-    labels = [run.provenance.get("device", "") for run in kept]
-    stored = {label.partition(", ")[2] or "float32" for label in labels if label}
-    if others := sorted(stored - {precision}):
-        advice = "leave out --precision" if others == ["float32"] else f"add --precision {others[0]}"
-        raise TiebreakError(
-            f"{folder}: its runs are in {' and '.join(others)}, and --precision {precision} would be compared with"
-            f" them; {advice}, or give another folder with --out"
         )
 
 
