@@ -196,3 +196,14 @@ def test_the_other_examples_of_the_guide_run(tmp_path: Path, number: int, task: 
     engine, split = Fused(group.task, group.network, group.runs, group.states), group.split("train", {})
     assert all(map(math.isfinite, engine.train_epoch(split, silent)))
     assert {"loss", metric} == set(engine.evaluate(group.split("test", {}))[0][0])
+
+
+def test_a_loss_that_cannot_be_fused_is_named_in_the_plan(tmp_path: Path) -> None:
+    study = own_study(tmp_path, "regression")
+    assert [arm.cannot_fuse for arm in make_plan(study, None).arms] == ["", ""]
+    code = Path(str(study.designs_from))
+    wrong = "found = network(batch['x'])[:, 0]\n    found = found if found.mean() > 9 else found + 0\n    "
+    code.write_text(code.read_text().replace('return (network(batch["x"])[:, 0] -', f"{wrong}return (found -", 1))
+    reasons = [arm.cannot_fuse for arm in make_plan(study, None).arms]
+    line = code.read_text().splitlines().index("    found = found if found.mean() > 9 else found + 0") + 1
+    assert all(re.match(rf"it decides by values of a tensor .*, at {code.name}:{line}$", each) for each in reasons)

@@ -68,24 +68,33 @@ def fusion_obstacle(build: Callable[[], nn.Module], shape: Shape) -> str:
     return fusion_limits(build, shape)[0]
 
 
-def fusion_limits(build: Callable[[], nn.Module], shape: Shape) -> tuple[str, str]:
+def fusion_limits(
+    build: Callable[[], nn.Module],
+    shape: Shape,
+    called: tuple[Callable[[nn.Module], nn.Module], tuple[Tensor, ...]] | None = None,
+) -> tuple[str, str]:
     """Why two runs cannot be fused, with the layer where that is known; and what is computed run by run if they are.
 
     Each in one line; empty where there is nothing to say. Trains nothing. `build` makes the network, as for a run: one
-    that was called before may hold what a fused one does not.
+    that was called before may hold what a fused one does not. `called`: what makes the module of it that is called, in
+    place of the network, and two examples for that.
     """
     network = build().train()
     if obstacle := hook_obstacle(network):
         return obstacle, ""
     use_plain_cells(network, True)
-    params, buffers = stack_module_state([network, network])
-    example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
+    if called is None:
+        example = shape.inputs(1 if isinstance(shape, Words) else 2)  # an example of words is a batch in itself
+        whole = network
+    else:
+        whole, example = called[0](network), called[1]
+    params, buffers = stack_module_state([whole, whole])
     of_run = 0 if not isinstance(shape, Graph) else None  # in training each run has a batch of its own, but one graph
     batches = example if of_run is None else tuple(torch.stack([each, each]) for each in example)
     slow = dict[str, None]()
 
     def loss(params: dict[str, Tensor], buffers: dict[str, Tensor], inputs: tuple[Tensor, ...]) -> Tensor:
-        return functional_call(network, (params, buffers), inputs).square().mean()  # type: ignore[no-any-return]
+        return functional_call(whole, (params, buffers), inputs).square().mean()  # type: ignore[no-any-return]
 
     def note(message: Warning | str, *_: Any) -> None:
         if found := FALLBACK.search(str(message)):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,26 @@ def _stamp(path: Path | None) -> tuple[Any, ...]:
         return ()
     every = sorted(path.rglob("*")) if path.is_dir() else [path]
     return tuple((str(each), stat.st_size, stat.st_mtime_ns) for each in every for stat in (each.stat(),))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A user's own task with its data, to try networks with."""
+
+    study: Study
+    task: OwnTask
+    data: OwnData
+
+    def try_out(self, network: nn.Module) -> None:
+        """Refuse what could not be trained or compared."""
+        try_out(self.study, self.task, self.data, network)
+
+    def called(self) -> tuple[Callable[[nn.Module], nn.Module], tuple[Tensor, ...]]:
+        """What makes the module that is fused, a network with its loss, and two examples for it."""
+        from tiebreak.tasks.own_task import Losses
+
+        train = self.data.splits["train"]
+        return lambda network: Losses(self.task, network, tuple(train)), tuple(each[:2] for each in train.values())
 
 
 def try_out(study: Study, task: OwnTask, data: OwnData, network: nn.Module) -> None:

@@ -7,7 +7,7 @@ so that a finished study answers quickly.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from tiebreak.errors import TiebreakError, explain_design_errors
 from tiebreak.plan.advice import NetworkFacts, PlannedData, warnings
 from tiebreak.plan.code_identity import Sources
 from tiebreak.plan.differences import arm_differences
-from tiebreak.plan.own_task_checks import load_own, try_out
+from tiebreak.plan.own_task_checks import Trial, load_own
 from tiebreak.plan.program_plan import make_program_plan, program_inputs
 from tiebreak.plan.resolve import complete, hypers, task_options
 from tiebreak.plan.runs import (
@@ -113,11 +113,11 @@ def make_plan(study: Study, data_dir: Path | None) -> Plan:
     runs: dict[str, Run] = {}
     arms, networks, sources = [], {}, Sources()
     known: dict[str, NetworkFacts] = {}
-    tried = partial(try_out, study, users, data) if users else None
+    trial = Trial(study, users, data) if users else None
     for arm in study.arms:
         shape = task.with_options(task_options(study, arm)).shape(data)
         source, code = _run_source(study, arm, sources)
-        facts = networks[arm.name] = _known_facts(study, arm, shape, known, tried)
+        facts = networks[arm.name] = _known_facts(study, arm, shape, known, trial)
         _check_augment(study, arm, shape)
         batch = min(study.batch(arm), max(1, sizes["train"]))  # a larger one would only be padded
         _check_padding(arm, facts, batch, sizes["train"])
@@ -185,18 +185,18 @@ def _build_options(arm: Arm) -> dict[str, Scalar]:
 
 
 def _known_facts(
-    study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFacts], tried: Callable[[Any], None] | None
+    study: Study, arm: Arm, shape: Any, known: dict[str, NetworkFacts], trial: Trial | None
 ) -> NetworkFacts:
-    """The facts of the arm's network; `known` holds those of networks seen before. An own task is `tried` with it."""
+    """The facts of the arm's network; `known` holds those of networks seen before. An own task is tried with it."""
     build = _build_options(arm)
     key = repr((arm.design, build, shape))
     if key not in known:
-        known[key] = _network_facts(study, arm, build, shape, tried)
+        known[key] = _network_facts(study, arm, build, shape, trial)
     return known[key]
 
 
 def _network_facts(
-    study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any, tried: Callable[[Any], None] | None
+    study: Study, arm: Arm, build: Mapping[str, Scalar], shape: Any, trial: Trial | None
 ) -> NetworkFacts:
     from tiebreak import catalog
     from tiebreak.cost import measure
@@ -229,9 +229,11 @@ def _network_facts(
                 " nn.BatchNorm does with track_running_stats=True; attention of torch takes examples first with"
                 " batch_first=True"
             )
-        if tried is not None:
-            tried(network)
-        obstacle, run_by_run = fusion_limits(partial(design.network, shape, build, 0), shape)
+        if trial is not None:
+            trial.try_out(network)
+        obstacle, run_by_run = fusion_limits(
+            partial(design.network, shape, build, 0), shape, trial.called() if trial else None
+        )
         return NetworkFacts(
             parameters=measure.parameters(network),
             flops=measure.forward_flops(network, shape),

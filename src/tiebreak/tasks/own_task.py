@@ -160,6 +160,18 @@ class OwnTask:
         )
 
 
+class Losses(nn.Module):
+    """The loss of a network as its forward pass, of the tensors of a batch in the order of their names."""
+
+    def __init__(self, task: OwnTask, network: nn.Module, names: Sequence[str]) -> None:
+        super().__init__()
+        self.task, self.network, self.names = task, network, tuple(names)
+
+    def forward(self, *tensors: Tensor) -> Tensor:
+        """The loss of each example."""
+        return self.task.losses(self.network, dict(zip(self.names, tensors, strict=True)))
+
+
 class _Once:
     """A network that computes what it is called with again only once: metrics and loss mostly call it alike."""
 
