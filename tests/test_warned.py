@@ -31,6 +31,18 @@ def test_what_torch_says_of_its_own_ways_is_hidden_and_the_rest_is_told_once() -
     assert told == ["UserWarning: of a design"]
 
 
+def test_shapes_and_length_make_no_other_warning() -> None:
+    told: list[str] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with told_warnings(told.append):
+            for size in (3, 16):
+                warnings.warn(f"target size [{size}, 1]", stacklevel=1)
+            warnings.warn("", stacklevel=1)
+            warnings.warn("x" * 999, stacklevel=1)
+    assert told == ["UserWarning: target size [3, 1]", "UserWarning", f"UserWarning: {'x' * 300} …"]
+
+
 def test_what_several_workers_say_is_said_once() -> None:
     notes = [Note(text="UserWarning: x, at a.py:1", once="UserWarning: x"), Note(text="timing"), Note(text="timing")]
     assert list(said_once([*notes, notes[0]])) == notes

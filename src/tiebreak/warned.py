@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,13 +14,15 @@ HIDDEN = (  # how warnings of torch begin that say how it computes something, ab
     "Using padding='same' with even kernel lengths",
     "There is a performance drop because we have not yet implemented the batching rule",
 )
+LONGEST = 300  # characters of a warning
 _said: set[str] = set()
 
 
 def first_time(text: str) -> bool:
     """Whether this process has not said it yet; from now on it has."""
-    new = text not in _said
-    _said.add(text)
+    alike = re.sub(r"\d+", "0", text)  # shapes differ from batch to batch
+    new = alike not in _said
+    _said.add(alike)
     return new
 
 
@@ -28,7 +31,9 @@ def told_warnings(tell: Callable[[str], None]) -> Iterator[None]:
     """Inside, a warning that is new goes to `tell`, which is called where it was raised; HIDDEN ones go nowhere."""
 
     def show(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        text = f"{category.__name__}: {' '.join(str(message).split()).rstrip('.')}"
+        said = " ".join(str(message).split()).rstrip(".")
+        said = said if len(said) <= LONGEST else f"{said[:LONGEST]} …"
+        text = ": ".join(filter(None, (category.__name__, said)))
         if first_time(text):
             tell(text)
 

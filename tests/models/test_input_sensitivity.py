@@ -18,6 +18,7 @@ from tiebreak.models.input_sensitivity import (
     ignores_parameters,
     mixes_rows,
 )
+from tiebreak.models.own_shape import Tensors
 
 
 class Constant(nn.Module):
@@ -135,13 +136,17 @@ class Rows(Standardised):
         assert self.norm is not None
         if self.order == "turned":
             return cast(Tensor, self.out(self.norm(x.flip(0)).flip(0)))
+        if self.order == "pairs":
+            swapped = torch.arange(len(x)).view(-1, 2).flip(1).flatten() if len(x) % 2 == 0 else torch.arange(len(x))
+            return cast(Tensor, self.out(self.norm(x[swapped])[swapped]))
         if self.order == "halves":
             return cast(Tensor, self.out(self.norm(x.reshape(-1, 8)).reshape(x.shape)))
         return cast(Tensor, self.out(self.norm(x)))
 
 
 @pytest.mark.parametrize(
-    ("order", "width", "expected"), [("same", 16, False), ("turned", 16, True), ("halves", 8, True)]
+    ("order", "width", "expected"),
+    [("same", 16, False), ("turned", 16, True), ("pairs", 16, True), ("halves", 8, True)],
 )
 def test_batch_normalisation_that_cannot_tell_padding_is_found(order: str, width: int, expected: bool) -> None:
     shape = Images(channels=1, height=4, width=4, classes=3)
@@ -150,3 +155,21 @@ def test_batch_normalisation_that_cannot_tell_padding_is_found(order: str, width
     swap_batchnorm(network)
     assert flattens_rows(network, shape) is expected
     assert not flattens_rows(Standardised(shape, nn.LayerNorm(16)), shape)
+
+
+class Words(nn.Module):
+    """The mean of the words that are no padding: of a row of padding, zero by zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding, self.norm = nn.Embedding(3, 4), nn.BatchNorm1d(4)
+
+    def forward(self, words: Tensor) -> Tensor:
+        real = (words != 0).float().unsqueeze(-1)
+        return cast(Tensor, self.norm((self.embedding(words) * real).sum(dim=1) / real.sum(dim=1)))
+
+
+def test_a_row_of_padding_that_is_no_number_says_nothing() -> None:
+    network = Words()
+    swap_batchnorm(network)
+    assert not flattens_rows(network, Tensors(signature="int64 5"))

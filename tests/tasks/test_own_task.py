@@ -43,6 +43,11 @@ def test_the_shape_is_what_the_loss_calls_the_network_with() -> None:
     assert (x.shape, x.dtype, word.shape, word.dtype) == ((5, 3), torch.float32, (5, 2, 4), torch.int64)
 
 
+def test_trial_inputs_of_a_mask_have_both_values() -> None:
+    assert Tensors(signature="bool 3, bool ").inputs(2)[0].tolist() == [[True, False, True]] * 2
+    assert Tensors(signature="bool 3, bool ").inputs(2)[1].tolist() == [True, True]
+
+
 def test_an_example_may_be_one_number() -> None:
     shape = task(lambda network, batch: network(batch["y"])).shape(DATA)
     assert shape.sizes == ((),)

@@ -59,7 +59,7 @@ class Rules(nn.Module):
             "product": h, "relu": h.relu(), "by vector": torch.mv(h, x[0]),
             "exp": h.exp(), "power": h**2, "sum": h.sum(dim=-1), "norm": h.norm(), "rms": self.norm(h),
             "both": self.both(h, h), "named": torch.softmax(input=h, dim=-1),
-            "chain": torch.linalg.multi_dot([h, x.mT, x]),
+            "chain": torch.linalg.multi_dot([h, x.mT, x]), "inner": torch.inner(h, x), "dot": h[0].dot(x[0]),
         }  # fmt: skip
         assert torch.tensor([[300, 1]]).mv(torch.tensor([1, 1])).item() == 301
         assert x.double().mv(x[0].double()).dtype == torch.float64

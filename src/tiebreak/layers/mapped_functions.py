@@ -127,12 +127,13 @@ def _gaussian_nll(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Any:
-    """Without a look at the variances, which torch refuses if one is negative: here it counts as `eps`."""
+    """Without a look at the variances, which torch refuses if one is negative: here it gives NaN, and the run fails."""
     if not isinstance(var, Tensor):
         var = var * torch.ones_like(input)
     elif var.shape != input.shape and input.shape[:-1] == var.shape:
         var = var.unsqueeze(-1)
-    var = var + (var.clamp(min=eps) - var).detach()  # its gradient is not cut
+    least = torch.where(var.detach() < 0, torch.nan, eps)
+    var = torch.where(var.detach() < eps, least + (var - var.detach()), var)  # its gradient is not cut
     each = 0.5 * (var.log() + (input - target).square() / var + (math.log(2 * math.pi) if full else 0.0))
     return {"mean": each.mean(), "sum": each.sum()}.get(reduction, each)
 

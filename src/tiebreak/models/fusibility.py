@@ -34,6 +34,7 @@ COUNTS = (
     "it computes with as many numbers as values decide (`x[mask]`, `nonzero`, `unique`), which differs from run to run;"
     " use torch.where, or a product with the mask"
 )
+DECIDES_OR_COUNTS = f"{DECIDES}, or computes with as many numbers as they say (`x[mask]`, `nonzero`)"
 SHARED = (
     "it changes in place a tensor that all runs share, by numbers that differ from run to run; make that tensor from"
     " one of the run (`x.new_zeros`, `torch.zeros_like`)"
@@ -44,7 +45,7 @@ REASONS = {  # a part of torch's message: what we tell the user
     "support dynamic shape": COUNTS,
     "output dynamic shape": COUNTS,
     "DynamicOutputShapeException": COUNTS,
-    "GuardOnDataDependentSymNode": COUNTS,
+    "GuardOnDataDependentSymNode": DECIDES_OR_COUNTS,
     "doesn't have storage": "it leaves torch in its forward pass (`.numpy()`, `.tolist()`, `.data_ptr()`)",
     "inference tensor": "it uses torch.inference_mode in its forward pass; use torch.no_grad()",
     "for Sparse tensors": "it uses a sparse tensor, which torch cannot map over runs; use a dense one, or index_add",

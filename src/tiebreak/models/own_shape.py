@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor
@@ -25,11 +26,8 @@ class Tensors:
         return tuple(size for _, size in self._tensors())
 
     def inputs(self, batch: int) -> tuple[Tensor, ...]:
-        """Example inputs: zeros, and ones of whole numbers, which may be lengths."""
-        return tuple(
-            torch.full((batch, *size), not dtype.is_floating_point and dtype != torch.bool, dtype=dtype)
-            for dtype, size in self._tensors()
-        )
+        """Example inputs: zeros; ones of whole numbers, which may be lengths; True and False in turns, as in a mask."""
+        return tuple(_example(size, dtype).expand(batch, *size).clone() for dtype, size in self._tensors())
 
     def output(self, batch: int) -> tuple[int, ...]:
         """Not known: the loss and the metrics know what to do with it."""
@@ -45,3 +43,9 @@ class Tensors:
         kinds = (str(each.dtype).removeprefix("torch.") for each in tensors)
         sizes = ("x".join(map(str, each.shape[1:])) for each in tensors)
         return cls(signature=", ".join(f"{kind} {size}" for kind, size in zip(kinds, sizes, strict=True)))
+
+
+def _example(size: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    if dtype == torch.bool:
+        return (torch.arange(prod(size)) % 2 == 0).view(size)
+    return torch.full(size, not dtype.is_floating_point, dtype=dtype)

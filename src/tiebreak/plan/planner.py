@@ -216,7 +216,7 @@ def _network_facts(
         network = design.network(shape, build, 0)
         # First, since it copies the network: one that keeps what it computed for a gradient cannot be copied.
         mixes = {training: own and mixes_rows(network, shape, training=training) for training in (False, True)}
-        flattens = own and flattens_rows(network, shape)
+        flattens = own and not mixes[True] and flattens_rows(network, shape)
         if own and ignores_parameters(network, shape):
             raise TiebreakError(
                 f"design {arm.design!r}: its output depends on none of its parameters, so that there is nothing to"

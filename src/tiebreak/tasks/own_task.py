@@ -44,11 +44,11 @@ class _Probe:
     def __call__(self, *arguments: Any, **named: Any) -> None:
         raise NetworkCalled(*arguments, **named)
 
-    def parameters(self) -> Iterator[nn.Parameter]:
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
         """None yet: a penalty of weights may be computed before the first call."""
         return iter(())
 
-    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+    def named_parameters(self, *_: Any, **__: Any) -> Iterator[tuple[str, nn.Parameter]]:
         """None yet."""
         return iter(())
 
@@ -182,6 +182,22 @@ class _Once:
     def __getattr__(self, name: str) -> Any:
         """What the network has, its parameters or another method."""
         return getattr(self._network, name)
+
+    def __getitem__(self, place: Any) -> Any:
+        """A layer, where the network has them by number or name."""
+        return self._network[place]  # type: ignore[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        """Its layers."""
+        return iter(self._network)  # type: ignore[call-overload, no-any-return]
+
+    def __len__(self) -> int:
+        """How many layers."""
+        return len(self._network)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        """As every network without a length."""
+        return True
 
     def __call__(self, *arguments: Tensor, **named: Any) -> Tensor:
         if named:

@@ -6,7 +6,6 @@ operations are rounded. What the network returns is float32 again, so that the l
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -63,11 +62,19 @@ class _WideOperations(TorchFunctionMode):
         given = kwargs or {}
         if given.get("out") is not None:  # of the caller's type
             return func(*args, **given)
-        if func in WIDE or (func in WIDEST and _has_float32((args, given))):
+        if func in WIDEST and _has_float32((args, given)):
+            args, given = pytree.tree_map_only(Tensor, _widened, (args, given))
+            with torch.autocast(_device(args, given), enabled=False):  # under vmap they are products
+                return func(*args, **given)
+        if func in WIDE:
             args, given = pytree.tree_map_only(Tensor, _widened, (args, given))
         elif func in ROUNDED:
             args, given = pytree.tree_map_only(Tensor, _as_operand, (args, given))
         return func(*args, **given)
+
+
+def _device(*given: Any) -> str:
+    return next((each.device.type for each in pytree.tree_leaves(given) if isinstance(each, Tensor)), "cpu")
 
 
 def _has_float32(given: Any) -> bool:
@@ -90,13 +97,13 @@ class Autocast:
             return Autocast(found)
         return partial(self._rounded, found) if callable(found) else found
 
-    def __getitem__(self, place: Any) -> Autocast:
+    def __getitem__(self, place: Any) -> Any:
         """A layer of an `nn.Sequential`, `nn.ModuleList` or `nn.ModuleDict`."""
-        return Autocast(self._network[place])  # type: ignore[index]
+        return _wrapped(self._network[place])  # type: ignore[index]
 
     def __iter__(self) -> Iterator[Any]:
         """Its layers, or the names of those of an `nn.ModuleDict`."""
-        return (Autocast(each) if isinstance(each, nn.Module) else each for each in self._network)  # type: ignore[attr-defined]
+        return map(_wrapped, self._network)  # type: ignore[call-overload, no-any-return]
 
     def __len__(self) -> int:
         """How many layers."""
@@ -107,13 +114,16 @@ class Autocast:
         return True
 
     def _rounded(self, function: Callable[..., Any], *inputs: Any, **named: Any) -> Any:
-        tensors = itertools.chain(self._network.parameters(), pytree.tree_leaves((inputs, named)))
-        device = next((each.device.type for each in tensors if isinstance(each, Tensor)), "cpu")
+        device = _device(list(self._network.parameters()), inputs, named)
         mapped = torch._C._functorch.peek_interpreter_stack() is not None
         wide = _WideOperations() if device == "cpu" or mapped else nullcontext()
         with torch.autocast(device, dtype=torch.bfloat16, cache_enabled=False), wide:
             found = function(*inputs, **named)
         return pytree.tree_map_only(Tensor, _widened, found)
+
+
+def _wrapped(found: Any) -> Any:
+    return Autocast(found) if isinstance(found, nn.Module) else found
 
 
 def _as_operand(values: Tensor) -> Tensor:
