@@ -272,7 +272,7 @@ def test_a_network_that_keeps_what_it_computed_is_checked_as_any_other(
     with pytest.raises(TiebreakError, match="depends on the others of the batch"):
         plan(mixes=True)
     assert plan(parts=True).arm("mine").cannot_fuse == ""
-    with pytest.raises(TiebreakError, match=r"rows that are not examples.* padded.*use a batch that divides"):
+    with pytest.raises(TiebreakError, match=r"rows that are not the examples.* padded.*use a batch that divides"):
         plan(parts=True, batch=7)
 
 

@@ -128,6 +128,8 @@ def _gaussian_nll(
     reduction: str = "mean",
 ) -> Any:
     """Without a look at the variances, which torch refuses if one is negative: here it gives NaN, and the run fails."""
+    if reduction not in ("none", "mean", "sum"):
+        return NotImplemented
     if not isinstance(var, Tensor):
         var = var * torch.ones_like(input)
     elif var.shape != input.shape and input.shape[:-1] == var.shape:

@@ -46,7 +46,7 @@ def check_scale(scale: float | None) -> None:
 
 
 def check_form(form: str, causal: bool) -> None:
-    """One that there is, and that computes what is asked."""
+    """A known form, which computes attention with this mask."""
     if form not in FORMS:
         raise TiebreakError(f"form {form!r} is unknown; {nearest(str(form), FORMS)}")
     if form not in ("auto", "naive", "triton") and causal != (form != "parallel"):
@@ -55,7 +55,7 @@ def check_form(form: str, causal: bool) -> None:
 
 
 def check_tensors(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
-    """Tensors at all, of one type with fractions; the mask boolean."""
+    """Tensors of types that sums can be made of; the mask boolean."""
     for name, each in (("q", q), ("k", k), ("v", v), *([] if mask is None else [("the mask", mask)])):
         if not isinstance(each, Tensor):
             raise TiebreakError(f"{name} is of type {type(each).__name__}: make it a tensor with torch.as_tensor")
@@ -72,7 +72,7 @@ def check_floating(**given: Tensor) -> None:
 
 
 def check_one_type(q: Tensor, k: Tensor, v: Tensor) -> None:
-    """What autocast has not made one already."""
+    """Refuse several types."""
     if not q.dtype == k.dtype == v.dtype:
         raise TiebreakError(f"q is {q.dtype}, k {k.dtype} and v {v.dtype}: convert them to one type")
 
