@@ -56,7 +56,7 @@ class Trial:
 
     def try_out(self, network: nn.Module) -> None:
         """Refuse what could not be trained or compared."""
-        try_out(self.study, self.task, self.data, network)
+        _try_out(self.study, self.task, self.data, network)
 
     def called(self) -> tuple[Callable[[nn.Module], nn.Module], tuple[Tensor, ...]]:
         """What makes the module that is fused, a network with its loss, and two examples for it."""
@@ -66,7 +66,7 @@ class Trial:
         return lambda network: Losses(self.task, network, tuple(train)), tuple(each[:2] for each in train.values())
 
 
-def try_out(study: Study, task: OwnTask, data: OwnData, network: nn.Module) -> None:
+def _try_out(study: Study, task: OwnTask, data: OwnData, network: nn.Module) -> None:
     """Call loss and metrics with a network and a few examples; refuse what could not be trained or compared."""
     import torch
 
