@@ -192,9 +192,9 @@ def step(
     """One token: q, k [..., D], v [..., Dv], mask [...] (may it be looked at?) -> result [..., Dv] and the new state.
 
     S' = S + m(k) [v, 1]^T and N = m(q)^T W S', as in `taylor_forms`; S is not changed. Nobody looks here at how long q
-    and k are (`taylor_rounding`): in a state of float32, results of orthogonal q and k with values up to 4.4 were off by
-    0.02 at |s| |q| |k| = 2,000 and by 4.8 at 20,000. Make the state with dtype=torch.float64 there. The normaliser stays
-    at least what the number of keys allows.
+    and k are (`taylor_rounding`): in a state of float32, results of orthogonal q and k with values up to 4.4 were off
+    by 0.02 at |s| |q| |k| = 2,000 and by 4.8 at 20,000. Make the state with dtype=torch.float64 there. The normaliser
+    stays at least what the number of keys allows.
     """
     check_tensors(q, k, v, mask)
     check_scale(scale)

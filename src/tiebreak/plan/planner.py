@@ -172,9 +172,9 @@ def _check_padding(arm: Arm, facts: NetworkFacts, batch: int, train: int) -> Non
     """Refuse batch normalisation that cannot tell the rows that fill up the last batch."""
     if facts.flattens_rows and train % batch:
         raise TiebreakError(
-            f"design {arm.design!r}: its batch normalisation gets rows that are not the examples in their order, and the"
-            f" last batch of an epoch ({train % batch} of {batch}) is padded with rows that it cannot tell from others;"
-            f" use a batch that divides {train:,}, or keep the examples on the first axis, in their order"
+            f"design {arm.design!r}: its batch normalisation gets rows that are not the examples in their order, and"
+            f" the last batch of an epoch ({train % batch} of {batch}) is padded with rows that it cannot tell from"
+            f" others; use a batch that divides {train:,}, or keep the examples on the first axis, in their order"
         )
 
 
