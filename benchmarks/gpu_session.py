@@ -285,7 +285,7 @@ def beside_until(session: Session, name: str, end: float) -> None:
 
 
 STUDIED = {
-    "held-out": ("ptb_held_out.toml", "--seeds", "8"),
+    "held-out": ("ptb_held_out.toml", "--seeds", "8", "--workers", "2"),
     "spoken": ("spoken_decoders.toml", "--seeds", "9", "--workers", "2"),
 }
 PARTS: dict[str, tuple[int, Part]] = {
