@@ -52,6 +52,12 @@ def test_parameters_and_work_are_told_where_they_are_known() -> None:
     assert "parameters" not in said(parameters=None)
 
 
+def test_large_numbers_that_hardly_differ_are_told_by_how_much() -> None:
+    arms = [arm("a", flops=5_806_962_400, parameters=8_000_400), arm("b", flops=5_830_639_200, parameters=8_000_000)]
+    found = cost_sentence([comparison("a")], arms)
+    assert "0.005 % more parameters and 0.41 % less work for an example" in found
+
+
 def test_nothing_is_said_where_no_two_arms_are_compared_or_nothing_is_known() -> None:
     both = [arm("a"), arm("b")]
     assert cost_sentence([comparison(kind="agreement")], both) == ""

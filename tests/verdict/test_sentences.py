@@ -118,6 +118,7 @@ def test_numbers_are_written_by_whoever_asks_and_from_the_data() -> None:
     """To round the four decimals of the verdict's sentence once more could show another digit."""
     item = result("a", difference=0.00652, low=0.00348, high=0.0127, a="pool at lr=0.0125", b="strided-0.1234")
     assert four_decimals(item.low or 0) == "+0.0035"
+    assert [four_decimals(each) for each in (13.62887, -5.83018, 241.4)] == ["+13.63", "-5.830", "+241.4"]
     found = sentence(item, number=lambda value: f"{value:+.3f}")
     assert found.startswith("pool at lr=0.0125 is better than strided-0.1234 (accuracy +0.007, ")
     assert "+0.003 to +0.013" in found

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 from tiebreak.text import listed, rounded
 from tiebreak.verdict.model import ArmResult, ComparisonResult
+from tiebreak.verdict.sentences import four_decimals
 
 NEAR = 0.25  # where arms were timed alone but not in turns: less is not told from other work on the machine
 DIGITS = 3  # of times: with two, 1.9 against 1.4 ms would not look like 32 %
+READABLE = 100_000  # larger numbers that hardly differ are told by how much
+WORK = "work for an example"
 NOT_TIMED = "training time was not measured alone"
 
 
@@ -26,7 +29,7 @@ def cost_sentence(comparisons: Sequence[ComparisonResult], arms: Sequence[ArmRes
     a, b = by_name[first], by_name[second]
     amounts = (
         _amount(a.parameters, b.parameters, "parameters"),
-        _amount(a.flops, b.flops, "work for an example"),
+        _amount(a.flops, b.flops, WORK),
         _memory(a.memory_bytes, b.memory_bytes),
     )
     known, time = [each for each in amounts if each], _time(a, b, _ratio(item, turned=turned))
@@ -44,8 +47,12 @@ def _gain(item: ComparisonResult) -> str:
     better, worse = (item.a, item.b) if item.verdict == "a" else (item.b, item.a)
     ends = [abs(end) for end in (item.low, item.high) if end is not None]
     low, high = min(ends, default=0.0), max(ends, default=0.0)
-    interval = f" ({f'{low:.4f}' if low else 'above 0'} to {high:.4f})" if ends else ""
-    return f"{better} is better than {worse} by {abs(item.difference):.4f}{interval} and"
+    interval = f" ({_written(low) if low else 'above 0'} to {_written(high)})" if ends else ""
+    return f"{better} is better than {worse} by {_written(abs(item.difference))}{interval} and"
+
+
+def _written(value: float) -> str:
+    return four_decimals(value).removeprefix("+")
 
 
 def _ratio(item: ComparisonResult, *, turned: bool) -> tuple[float, float, float] | None:
@@ -128,5 +135,7 @@ def _amount(a: int | None, b: int | None, what: str) -> str:
         return ""
     if a == b:
         return f"the same {what}"
-    ratio = rounded(a / b)
-    return f"{ratio} times the {what}" if ratio != "1" else f"{a:,} against {b:,} {what}"
+    if (ratio := rounded(a / b)) != "1":
+        return f"{ratio} times the {what}"
+    more = f"{rounded(100 * abs(a / b - 1))} % {'more' if a > b else 'less' if what == WORK else 'fewer'} {what}"
+    return f"{a:,} against {b:,} {what}" if max(a, b) < READABLE else more

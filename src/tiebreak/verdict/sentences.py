@@ -22,9 +22,18 @@ SMALL = 0.0005  # a smaller number is written with significant digits: decimals 
 NAMES = {"order": "difference", "agreement": "least rank correlation"}  # of the number, where it is not a metric's
 
 
+def decimals(value: float) -> int:
+    """How many decimals a sentence of `verdict.json` gives a number: four, fewer where it is large.
+
+    >>> [decimals(value) for value in (0.0221, 5.83, 13.6289, 240.1)]
+    [4, 3, 2, 1]
+    """
+    return 4 - sum(abs(value) >= size for size in (1, 10, 100))
+
+
 def four_decimals(value: float) -> str:
-    """A difference as `verdict.json` writes it: four decimals, or two significant digits of a small one."""
-    return f"{value:+.2g}" if NOISE < abs(value) < SMALL else f"{value:+.4f}"
+    """A difference as `verdict.json` writes it, with `decimals`, or two significant digits of a small one."""
+    return f"{value:+.2g}" if NOISE < abs(value) < SMALL else f"{value:+.{decimals(value)}f}"
 
 
 def sentence(item: ComparisonResult, *, least: int = 0, number: Number = four_decimals) -> str:
