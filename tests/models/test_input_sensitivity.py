@@ -49,6 +49,19 @@ def test_a_constant_network_is_found_in_every_family(family: str) -> None:
     assert ignores_parameters(Constant(shape).requires_grad_(False), shape)
 
 
+class AfterSpecial(Constant):
+    """Takes the first four symbols for padding and marks."""
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        return super().forward() + inputs[0].masked_fill(inputs[0] < 4, 0).float().sum()
+
+
+@pytest.mark.parametrize("family", ["language", "text-classifier", "translator"])
+def test_a_network_that_masks_the_first_symbols_uses_its_input(family: str) -> None:
+    shape = FAMILIES[family].small
+    assert not ignores_input(AfterSpecial(shape), shape)
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_the_mode_stays_as_it_was_and_nothing_is_drawn(training: bool) -> None:
     shape = FAMILIES["classifier"].small

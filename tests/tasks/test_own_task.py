@@ -74,10 +74,12 @@ def penalised(network: Any, batch: Any) -> Tensor:
 def test_a_penalty_of_weights(precision: Any) -> None:
     network, weights = torch.nn.Linear(3, 1), torch.full((4,), 0.25)
     layers = callable_in(torch.nn.ModuleDict({"one": torch.nn.Sequential(network)}), precision)
-    assert list(layers) == ["one"]  # type: ignore[call-overload]
-    assert len(layers) == 1  # type: ignore[arg-type]
-    assert layers["one"][0].weight is network.weight  # type: ignore[index]
-    assert [each(BATCH["x"]).shape for each in layers["one"]] == [(4, 1)]  # type: ignore[index]
+    assert isinstance(layers, torch.nn.ModuleDict)
+    assert list(layers) == ["one"]
+    assert len(layers) == 1
+    assert isinstance(layers["one"], torch.nn.Sequential)
+    assert layers["one"][0].weight is network.weight
+    assert [each(BATCH["x"]).shape for each in layers["one"]] == [(4, 1)]
     more = 0.1 * sum(float(each.detach().square().sum()) for each in network.parameters())
     more += float(network.weight.detach().abs().sum())
     own, call = task(penalised), callable_in(network, precision)

@@ -7,8 +7,8 @@ import pytest
 
 from support import hand_made
 from tiebreak.study.schema import Claim
-from tiebreak.verdict.model import ComparisonResult, Outcome, Side
-from tiebreak.verdict.sentences import answer, claim_reason, four_decimals, more_seeds, sentence
+from tiebreak.verdict.model import ComparisonResult, Outcome, Side, Stopping
+from tiebreak.verdict.sentences import answer, claim_reason, four_decimals, more_seeds, sentence, stopped
 
 INTERACTION = ("cnn", "mlp", "cnn-shuffled", "mlp-shuffled")
 
@@ -185,3 +185,13 @@ def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> 
     assert hint.endswith(found)
     for word in ("The claim is about", "octmnist", "as-reported", "15 epochs", study.data):
         assert word in hint
+
+
+@pytest.mark.parametrize(
+    ("seeds", "words"),
+    [(9, "Decided after 9 seeds, of at most 12."),
+     (18, "Decided by the 18 seeds that are here already; at most 12 were asked for.")],
+)  # fmt: skip
+def test_a_cap_below_the_seeds_that_are_there_is_no_cap_of_more(seeds: int, words: str) -> None:
+    decided = Stopping(max_seeds=12, comparisons="primary", looks=(seeds,), next=None, reason="decided", chance=None)
+    assert stopped(decided, seeds) == words

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from tiebreak.layers.batchnorm import BatchNorm, NotExamples, batchnorms, weigh_rows
 from tiebreak.layers.dropout import dropouts, keyed, restart_calls
 from tiebreak.models.design import Graph, Shape, Words
+from tiebreak.models.own_shape import Tensors
 
 ROWS = 2
 PADDED = 8  # rows of a batch that is padded
@@ -20,24 +21,31 @@ DRAWS = 4  # of a network that draws: which rows it mixes may be drawn too
 
 
 def ignores_input(network: nn.Module, shape: Shape) -> bool:
-    """Whether the outputs for two different inputs (pixels, symbols, sound, node features) are equal bit for bit."""
+    """Whether the outputs for different inputs (pixels, symbols, sound, node features) are equal bit for bit."""
     inputs = list(shape.inputs(ROWS))
     place = 2 if isinstance(shape, Graph) else 0  # of a graph, the values of the features
     one = inputs[place]
-    if one.is_floating_point():
-        other = torch.rand(one.shape, generator=torch.Generator().manual_seed(0))
-    else:
-        other = (torch.arange(one.numel()) % 2).reshape(one.shape)  # symbols that every vocabulary has
+    if isinstance(shape, Tensors) and not one.is_floating_point():
+        return False  # how many symbols there are is not known
     was_training = network.training
     network.eval()
     try:
         with torch.no_grad():
-            outputs = [network(*inputs[:place], each, *inputs[place + 1 :]) for each in (one, other)]
+            outputs = [network(*inputs[:place], each, *inputs[place + 1 :]) for each in (one, *_unlike(one, shape))]
     except (IndexError, RuntimeError, ValueError):
         return False  # whole numbers that it does not take, as lengths of 0
     finally:
         network.train(was_training)
-    return bool(torch.equal(outputs[0], outputs[1]))
+    return all(torch.equal(outputs[0], each) for each in outputs[1:])
+
+
+def _unlike(values: Tensor, shape: Shape) -> list[Tensor]:
+    """Other values that the network takes: small and large ones, or symbols: a network may treat the first as padding."""
+    if values.is_floating_point():
+        draws = torch.Generator().manual_seed(0)
+        return [torch.rand(values.shape, generator=draws), 10 * torch.randn(values.shape, generator=draws)]
+    symbols = next((getattr(shape, name) for name in ("words", "sources", "symbols") if hasattr(shape, name)), 2)
+    return [(torch.arange(values.numel()) % many).reshape(values.shape) for many in (2, symbols)]
 
 
 def ignores_parameters(network: nn.Module, shape: Shape) -> bool:

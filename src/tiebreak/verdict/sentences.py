@@ -198,8 +198,10 @@ def stopped(stopping: Stopping, seeds: int) -> str:
     chance = f"{100 * stopping.chance:.0f} %" if stopping.chance is not None else ""
     most = f"{stopping.max_seeds} seeds"
     decide = "to decide every comparison" if stopping.comparisons == "all" else "to decide"
+    if stopping.reason == "decided" and seeds > stopping.max_seeds:
+        return f"Decided by the {seeds} seeds that are here already; at most {stopping.max_seeds} were asked for."
     if stopping.reason == "decided":
-        return f"Decided after {number_of(seeds, 'seed')}, of at most {max(seeds, stopping.max_seeds)}."
+        return f"Decided after {number_of(seeds, 'seed')}, of at most {stopping.max_seeds}."
     if stopping.reason == "most seeds" and seeds > stopping.max_seeds:
         return f"Stopped: {seeds} seeds are here already, and at most {stopping.max_seeds} were asked for."
     if stopping.reason == "most seeds":
