@@ -24,6 +24,16 @@ if TYPE_CHECKING:
     from tiebreak.models.design import Design
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A plain `pytest` on a machine without a GPU skips what needs one."""
+    if item.get_closest_marker("gpu") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
 @pytest.fixture(scope="session")
 def tiny_data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for --data-dir that holds pneumoniamnist: 96 / 24 / 24 images of 28x28, two classes, easy to learn."""

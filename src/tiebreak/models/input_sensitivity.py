@@ -40,7 +40,7 @@ def ignores_input(network: nn.Module, shape: Shape) -> bool:
 
 
 def _unlike(values: Tensor, shape: Shape) -> list[Tensor]:
-    """Other values that the network takes: small and large ones, or symbols: a network may treat the first as padding."""
+    """Other values that the network takes, small and large ones, or symbols: the first may be padding to it."""
     if values.is_floating_point():
         draws = torch.Generator().manual_seed(0)
         return [torch.rand(values.shape, generator=draws), 10 * torch.randn(values.shape, generator=draws)]
