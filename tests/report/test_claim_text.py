@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tiebreak.report import claim_text
-from tiebreak.theory.claims import ClaimStatus, Entry
-from tiebreak.verdict.docket import Figure, read_docket
+from tiebreak.theory.claims import ClaimStatus, Entry, Outcome
+from tiebreak.verdict.docket import DocketEntry, Figure, read_docket
 
 ENTRY = Entry("x", "it is", ("R0",), study="pooling")
 RESULT = read_docket()[0]
@@ -19,6 +19,35 @@ def test_outcomes_say_whether_they_are_hints() -> None:
         verdict = "hint" if hint and outcome != "undecided" else outcome
         assert claim_text.outcome(ClaimStatus(ENTRY, verdict, None, (entry,))) == words  # type: ignore[arg-type]
     assert claim_text.outcome(ClaimStatus(ENTRY, "undecided")) == "undecided"
+    part = Outcome("x", "holds", "yes", {"left_open": "the time"})
+    assert claim_text.outcome(ClaimStatus(ENTRY, "holds", part)) == "holds, part open"
+
+
+def test_hints_that_point_both_ways_are_mixed() -> None:
+    holds = RESULT.model_copy(update={"hint": True, "outcome": "holds", "quality": False})
+    fails = holds.model_copy(update={"outcome": "fails"})
+    unclear, measured = (
+        holds.model_copy(update={"outcome": "undecided"}),
+        fails.model_copy(update={"quality": True}),
+    )
+
+    def said(*entries: DocketEntry) -> str:
+        return claim_text.outcome(ClaimStatus(ENTRY, "hint", None, entries))
+
+    assert said(holds, unclear, fails) == "hint: holds (mixed)"
+    assert said(holds, unclear, measured) == "hint: holds"
+    assert said(unclear, holds, fails) == "undecided (a hint)"
+
+
+def test_a_time_that_is_a_part_of_a_claim_says_what_it_decides() -> None:
+    time = RESULT.model_copy(
+        update={
+            "hint": True, "outcome": "fails", "quality": False, "unit": "rounds", "epochs": None,
+            "figures": (RESULT.figures[0].model_copy(update={"what": "time"}),),
+        }
+    )  # fmt: skip
+    assert claim_text.leans(time, RESULT).startswith("hint: fails, time ")
+    assert (claim_text.training(time), claim_text.training(RESULT.model_copy(update={"epochs": 1}))) == ("", "1 epoch")
 
 
 def test_one_seed_is_singular() -> None:

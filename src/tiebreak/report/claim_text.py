@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tiebreak.report import formatting
+from tiebreak.text import number_of
 from tiebreak.verdict.docket import DocketEntry, Figure, PublishedFigure
 
 if TYPE_CHECKING:
@@ -14,11 +15,14 @@ OPEN = "nothing kept decides it"
 
 
 def outcome(status: ClaimStatus) -> str:
-    """Holds, fails or undecided; a hint says which way it points."""
+    """Holds, fails or undecided; a hint says which way it points, and whether others point the other way."""
     best = status.best
     if best is None or not best.hint:
-        return status.verdict
-    return "undecided (a hint)" if best.outcome == "undecided" else f"hint: {best.outcome}"
+        part = status.outcome is not None and "left_open" in status.outcome.evidence
+        return f"{status.verdict}, part open" if part else status.verdict
+    if best.outcome == "undecided":
+        return "undecided (a hint)"
+    return f"hint: {best.outcome}{' (mixed)' if status.mixed else ''}"
 
 
 def figure(item: Figure) -> str:
@@ -36,14 +40,19 @@ def figure(item: Figure) -> str:
 
 
 def leans(entry: DocketEntry, best: DocketEntry | None = None) -> str:
-    """What a result says of its claim; of a time, or where an identity decides the claim, what it measured.
+    """What a result says of its claim; where an identity decides the claim, what it measured.
 
     Where it compares something else than the `best` result does, also what.
     """
-    said = figure(entry.figures[0]) if entry.quality or entry.timed else entry.outcome
-    if said == entry.outcome and best is not None and best.figures[0].what != entry.figures[0].what:
+    said = figure(entry.figures[0]) if entry.quality else entry.outcome
+    if not entry.quality and best is not None and best.figures[0].what != entry.figures[0].what:
         said = f"{said}, {figure(_deciding(entry))}"
     return f"hint: {said}" if entry.hint else said
+
+
+def training(entry: DocketEntry) -> str:
+    """How long its runs were trained; empty of a benchmark."""
+    return number_of(entry.epochs, "epoch") if entry.epochs else ""
 
 
 def _deciding(entry: DocketEntry) -> Figure:
@@ -68,7 +77,7 @@ def basis(entry: DocketEntry) -> str:
 
 def origin(entry: DocketEntry) -> str:
     """Protocol, device, date and file of a result."""
-    epochs = f", {entry.epochs} epochs" if entry.epochs else ""
+    epochs = f", {each}" if (each := training(entry)) else ""
     return f"{entry.protocol}{epochs}; {entry.device}, {entry.date}; {entry.file}, sha256 {entry.sha256[:12]}"
 
 
@@ -81,7 +90,7 @@ def to_decide(status: ClaimStatus) -> str:
 
 def percentile(item: PublishedFigure) -> str:
     """Where a published figure lies in our distribution of single runs."""
-    return f"{percentile_text(item.percentile)} of {item.n} runs"
+    return f"{percentile_text(item.percentile)}, estimated from {number_of(item.n, 'run')}"
 
 
 def percentile_text(value: float | None) -> str:

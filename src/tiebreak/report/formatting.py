@@ -18,6 +18,8 @@ HINT = (
     "It points one way, but it neither confirms nor refutes the claim."
 )
 
+MIXED = "Mixed: hints point both ways; the first is of the result that is nearest to the claim's own terms."
+
 
 def score(value: float | None) -> str:
     """A metric's value: three decimals, fewer where it is large, three significant digits where small.

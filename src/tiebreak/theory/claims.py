@@ -63,6 +63,12 @@ class ClaimStatus:
         return self.entries[0] if self.entries and self.outcome is None else None
 
     @property
+    def mixed(self) -> bool:
+        """Whether it rests on a hint, and another hint points the other way."""
+        pointing = {each.outcome for each in self.entries if not each.quality} - {"undecided"}
+        return self.verdict == "hint" and len(pointing) > 1
+
+    @property
     def decided(self) -> bool:
         """Whether it holds or fails by the claim's own protocol."""
         return self.verdict in ("holds", "fails")
@@ -77,7 +83,7 @@ def _by_identity(claim: str, text: str, source: str, study: str | None = None) -
 
 
 PTB = "tiebreak run {} --device cuda --precision bf16"
-PTB_LONG, PTB_BUDGET = PTB.format("language-model --epochs 200"), PTB.format("benchmarks/ptb_budget.toml")
+PTB_LONG, PTB_HELD_OUT = PTB.format("language-model --epochs 200"), PTB.format("benchmarks/ptb_held_out.toml")
 ALL = "R0 R1 R2 R3 R4"
 LEDGER: tuple[Entry, ...] = (
     _by_study("best-lr-sgd", "of 0.1, 0.01, 0.001, SGD trains the pooling CNN best at 0.01", "R0 R1 R2", "pooling"),
@@ -151,7 +157,7 @@ LEDGER: tuple[Entry, ...] = (
         "164 and 140 are test perplexities",
         "R4",
         "language-model",
-        PTB_BUDGET,
+        PTB_HELD_OUT,
     ),
     _by_identity(
         "gcn-rows-normalised",
@@ -221,6 +227,6 @@ def to_json(found: list[ClaimStatus]) -> str:
         if each.outcome is not None:
             row |= {"sentence": each.outcome.sentence, "evidence": each.outcome.evidence}
         if each.best is not None:
-            row |= {"leans": each.best.outcome, "n": each.best.n, "data": each.best.data}
+            row |= {"leans": each.best.outcome, "mixed": each.mixed, "n": each.best.n, "data": each.best.data}
         rows.append(row | {"results": [item.model_dump(mode="json") for item in each.entries]})
     return json.dumps(rows, indent=2, ensure_ascii=False)

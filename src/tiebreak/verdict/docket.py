@@ -80,10 +80,13 @@ class DocketEntry(Strict):
     quality: bool = False  # an identity decides the claim; this says what it means for quality
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, bool, int, int]:
-        """Better evidence sorts first: the claim's own protocol; decided; scores; its own data; few limits; seeds."""
-        part = self.outcome == "undecided", self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
-        return self.hint, *part, -self.n
+    def rank(self) -> tuple[bool, bool, bool, int, int, bool]:
+        """Better evidence sorts first: the claim's own protocol; scores; its own data; few limits; seeds; decided.
+
+        Whether it is decided comes last: to prefer that would be to choose by the outcome.
+        """
+        part = self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
+        return self.hint, *part, -self.n, self.outcome == "undecided"
 
     @property
     def timed(self) -> bool:

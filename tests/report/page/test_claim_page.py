@@ -35,7 +35,7 @@ def test_every_claim_with_evidence_has_a_picture(page: str, found: list[ClaimSta
 
 
 def test_published_figures_have_their_percentile_and_n(page: str) -> None:
-    assert "6th percentile of 10 runs" in page
+    assert "6th percentile, estimated from 10 runs" in page
 
 
 def test_the_page_needs_no_network_and_its_references_resolve(page: str) -> None:
@@ -50,3 +50,12 @@ def test_text_of_a_results_file_is_escaped(found: list[ClaimStatus], tmp_path: P
     whole = claims.statuses({each.entry.id: each.outcome for each in found if each.outcome}, {}, [entry])
     path = write_claims(tmp_path / "claims.html", whole)
     assert "<script>" not in path.read_text("utf-8")
+
+
+def test_arms_are_explained_and_commands_are_broken_between_words_only(page: str) -> None:
+    article = page.split('id="lm-held-out">')[1].split("</article>", maxsplit=1)[0]
+    assert "<dt>summed</dt>" in article
+    assert "evaluation_trains=False: evaluation passes" in article
+    assert '<span class="word">--strategy</span> <span class="word">fused</span>' in page
+    longer = page.split('id="more-epochs-help">')[1].split("</article>", maxsplit=1)[0]
+    assert "2 times the epochs" in longer

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tiebreak.report import claim_text, formatting
 from tiebreak.report.figures import drawing
 from tiebreak.report.figures.drawing import INK, MUTED, PAPER, RULE, SMALL, Margins
+from tiebreak.text import printable
 from tiebreak.verdict.docket import DocketEntry, Figure, PublishedFigure
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from tiebreak.theory.claims import ClaimStatus
 
 WIDTH = 358  # px: a phone without its margins
-ROW, HEAD, FOOT = 34, 24, 26  # px: a bar, its heading, its axis
+ROW, HEAD, FOOT, LINE = 34, 24, 26, 14  # px: a bar, its heading, its axis, a further line of the heading
 MOST = 4  # figures of one claim
 Bars = Sequence[tuple[str, float]]
 Evidence = Mapping[str, float | str]
@@ -35,20 +37,30 @@ def intervals(entry: DocketEntry, *, name: str) -> str:
     shown = [item for item in entry.figures if item.value is not None][:MOST]
     if not shown:
         return ""
-    high = len(shown) * (HEAD + ROW + FOOT)
+    titles = [_lines(item.what) for item in shown]
+    heights = [LINE * len(each) + HEAD - LINE + ROW + FOOT for each in titles]
+    high = sum(heights)
     with drawing.style():
         from matplotlib.figure import Figure as Sheet
 
         sheet = Sheet(figsize=(WIDTH / 72, high / 72), dpi=72)
-        for place, item in enumerate(shown):
-            bottom = high - (place + 1) * (HEAD + ROW + FOOT) + FOOT
+        for place, (item, title) in enumerate(zip(shown, titles, strict=True)):
+            bottom = high - sum(heights[: place + 1]) + FOOT
             axes = sheet.add_axes((8 / WIDTH, bottom / high, (WIDTH - 16) / WIDTH, ROW / high))
-            _interval(axes, item)
+            _interval(axes, item, title)
         label = "; ".join(map(claim_text.figure, shown))
         return drawing.to_svg(sheet, name=name, label=f"{label}. 95 % intervals.")
 
 
-def _interval(axes: Axes, item: Figure) -> None:
+def _lines(text: str) -> list[str]:
+    """A title in at most two lines, where it is too long for one."""
+    whole = int((WIDTH - 20) / drawing.LETTER)
+    first = printable(text) if len(text) <= whole else textwrap.wrap(printable(text), whole, break_on_hyphens=False)[0]
+    rest = printable(text)[len(first) :].strip()
+    return [first, drawing.fit(rest, WIDTH - 20)] if rest else [first]
+
+
+def _interval(axes: Axes, item: Figure, title: Sequence[str]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     value = item.value or 0.0
@@ -60,7 +72,7 @@ def _interval(axes: Axes, item: Figure) -> None:
     axes.axvline(item.none, color=INK, linewidth=1)
     axes.plot([low, high], [0, 0], color=INK, linewidth=5, solid_capstyle="butt")
     axes.plot([value], [0], "D", color=PAPER, markeredgecolor=INK, markeredgewidth=2, markersize=8)
-    axes.text(0, 1.18, drawing.fit(item.what, WIDTH - 20), transform=axes.transAxes, fontsize=SMALL)
+    axes.text(0, 1.18, "\n".join(title), transform=axes.transAxes, fontsize=SMALL, linespacing=1.2)
     axes.set_xlim(*drawing.window(edges, 0.08))
     axes.set_ylim(-1, 1)
     axes.set_yticks([])
@@ -73,7 +85,9 @@ def published(items: Sequence[PublishedFigure], *, name: str) -> str:
     shown = [item for item in items if item.mean is not None and item.low is not None and item.high is not None][:6]
     if not shown:
         return ""
-    high = len(shown) * (HEAD + ROW) + FOOT
+    titles = [_lines(f"{formatting.sources([item.source])}: {item.what}") for item in shown]
+    row = HEAD + ROW + LINE * (max(map(len, titles)) - 1)
+    high = len(shown) * row + FOOT
     with drawing.style():
         sheet, axes = drawing.sheet(WIDTH, high, Margins(left=8, right=8, top=4, bottom=FOOT))
         values = []
@@ -87,8 +101,8 @@ def published(items: Sequence[PublishedFigure], *, name: str) -> str:
             colour = drawing.colour(0)
             axes.plot(item.value, y, "o", color=colour if inside else PAPER, markeredgecolor=colour,
                       markeredgewidth=2, markersize=7)  # fmt: skip
-            text = drawing.fit(f"{formatting.sources([item.source])}: {item.what}", WIDTH - 16)
-            axes.annotate(text, (0, y - 0.45), xycoords=("axes fraction", "data"), va="center", fontsize=SMALL)
+            axes.annotate("\n".join(titles[y]), (0, y), xytext=(0, 12), xycoords=("axes fraction", "data"),
+                          textcoords="offset points", va="bottom", fontsize=SMALL, linespacing=1.2)  # fmt: skip
             values += [item.low, item.high, item.value]
         axes.set_ylim(len(shown) - 0.6, -0.8)
         axes.set_xlim(*drawing.window(values, 0.06))

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from tiebreak import files
 from tiebreak.report import claim_text, formatting
 from tiebreak.report.figures import claim_pictures
-from tiebreak.report.page import document
+from tiebreak.report.page import document, tables
 from tiebreak.report.page.view import tiebreak_version
+from tiebreak.study.schema import Study
 from tiebreak.text import printable
 from tiebreak.verdict.docket import DocketEntry
 
@@ -30,6 +31,7 @@ class ResultView:
     basis: str
     limits: str
     origin: str
+    training: str
     command: str
     leans: str
     published: Sequence[tuple[str, str, str, str]]  # source, what, figure, percentile
@@ -50,6 +52,7 @@ class ClaimView:
     published_picture: str
     best: ResultView | None
     others: Sequence[ResultView]
+    arms: Sequence[tuple[str, str]]  # that it compares, and what each is
     meaning: str  # of a claim that an identity decides: what the result says besides
     to_decide: str
     command: str
@@ -73,6 +76,7 @@ def claims_html(found: Sequence[ClaimStatus]) -> str:
         counts=[(counts[key], words) for key, words in order.items() if counts[key]],
         reports_line=formatting.reports_line(formatting.REPORTS),
         hint=formatting.HINT,
+        mixed=formatting.MIXED if any(each.mixed for each in found) else "",
         claims=[_view(each) for each in found],
     )
 
@@ -92,10 +96,23 @@ def _view(status: ClaimStatus) -> ClaimView:
         published_picture=claim_pictures.published(reported, name=f"published-{status.entry.id}"),
         best=results[0] if results else None,
         others=results[1:],
+        arms=_arms(status),
         meaning=claim_text.meaning(status.entries[0]) if outcome is not None and status.entries else "",
         to_decide=claim_text.to_decide(status),
         command=status.command or "tiebreak claims",
     )
+
+
+def _arms(status: ClaimStatus) -> list[tuple[str, str]]:
+    """The arms of the built-in study that the claim compares; none of a claim that only a benchmark decides."""
+    if status.entry.study is None or not status.entries:
+        return []
+    study = Study.load(status.entry.study)
+    claim = next((each for each in study.claims if each.id == status.entry.id), None)
+    names = (claim.comparison, *claim.also) if claim is not None else ()
+    own = [each for each in study.comparisons if each.name in names or (claim is None and each.primary)]
+    arms = dict.fromkeys(name for each in own for name in each.arms())
+    return [(name, tables.arm_line(study, study.arm(name))) for name in arms]
 
 
 def _result(entry: DocketEntry, best: DocketEntry) -> ResultView:
@@ -104,6 +121,7 @@ def _result(entry: DocketEntry, best: DocketEntry) -> ResultView:
         basis=claim_text.basis(entry),
         limits=entry.limits,
         origin=claim_text.origin(entry),
+        training=claim_text.training(entry),
         command=entry.command,
         leans=printable(claim_text.leans(entry, best)),
         published=[

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import escape
+from markupsafe import Markup, escape
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
@@ -141,7 +141,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=formatting.true_minus, prose=_prose, metric=registry.metric_label)
+    environment.filters.update(number=formatting.true_minus, prose=_prose, words=_words, metric=registry.metric_label)
     environment.globals.update(colour=drawing.colour, swatch=drawing.swatch)
     return environment
 
@@ -149,6 +149,11 @@ def _environment() -> Environment:
 def _prose(text: str) -> str:
     """A sentence in which a number stays on one line with its per cent sign."""
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _words(command: str) -> Markup:
+    """A command that is broken between its words only: browsers break after a hyphen too."""
+    return Markup(" ").join(Markup('<span class="word">{}</span>').format(word) for word in command.split(" "))
 
 
 class _Code(str):

@@ -127,6 +127,18 @@ def arm_descriptions(study: Study, plan: Plan) -> list[tuple[str, str]]:
     return [(first.name, _first_arm(study, first)), *((arm.name, _other_arm(study, arm, known)) for arm in others)]
 
 
+def arm_line(study: Study, arm: Arm) -> str:
+    """What an arm is, by its study alone: its design, and what the arm sets, with what each option means."""
+    kinds = {"options": study.entry.options, "evaluation": study.entry.evaluation}
+    known = {name: option for kind in kinds.values() for name, option in kind.items()}
+    given = {**arm.build, **arm.options, **arm.evaluation, **arm.fixed}
+    given |= arm.model_dump(include={"batch", "init", "precision"}, exclude_defaults=True)
+    texts = [f"{key}={value}" + (f": {known[key].line}" if key in known else "") for key, value in given.items()]
+    trained = [f"trained with {arm.optimiser.kind}"] if arm.optimiser is not None else []
+    trained += [f"{arm.epochs_times} times the epochs"] if arm.epochs_times > 1 else []
+    return "; ".join([_design_line(arm), *trained, *texts])
+
+
 def _program_arm(study: Study, arm: Arm) -> str:
     values = [f"{key}={value_text(value)}" for key, value in arm.with_values.items()]
     return "; ".join([program_line(study, arm), *values])

@@ -38,6 +38,8 @@ def print_claims(console: Console, found: Sequence[ClaimStatus]) -> None:
     )
     if any(each.best is not None and each.best.hint for each in found):
         console.print(Text(formatting.HINT))
+    if any(each.mixed for each in found):
+        console.print(Text(formatting.MIXED))
 
 
 def _print_claim(console: Console, each: ClaimStatus) -> None:
@@ -68,7 +70,8 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
             _indented(console, f"a hint: {result.limits}")
     for other in each.entries[1:]:
         said = claim_text.leans(other, each.entries[0])
-        _indented(console, f"also {other.data}, n = {other.n}: {said}", "dim")
+        where = ", ".join(filter(None, [other.data, claim_text.training(other), f"n = {other.n}"]))
+        _indented(console, f"also {where}: {said}", "dim")
     if how := claim_text.to_decide(each):
         _indented(console, f"{how}:")
         console.print(Text(f"  {each.command}"), no_wrap=True, overflow="ignore", crop=False)
