@@ -119,3 +119,25 @@ def test_the_same_command_again_gives_the_answer_of_changed_code_again(tmp_path:
     decided = run()
     assert (decided.seeds, decided.comparisons[0].verdict) == (6, "a")
     assert run() == decided
+
+
+def test_an_added_arm_gets_as_many_seeds_as_the_others_have_and_no_look_is_spent(tmp_path: Path) -> None:
+    heard = list[Message]()
+
+    def run(*names: str) -> Verdict:
+        named = [{"name": name, "with": {"good": {"high": 0.502, "low": 0.5, "top": 0.9}[name]}} for name in names]
+        study = Study.load(str(own_program.write(tmp_path, arms=named, margin=0.0001)))
+        growing = study.growing(until_decided=True, max_seeds=CAP)
+        return api.run(growing, tmp_path / "out", listen=heard.append, allow_program=True).verdict
+
+    assert run("high", "low").seeds == CAP
+    before = seeds_of(tmp_path / "out")
+    heard.clear()
+    found = run("high", "low", "top")
+    assert found.seeds == CAP
+    started = [message.runs for message in heard if isinstance(message, TrainingStarted) and message.runs]
+    assert [len(runs) for runs in started] == [CAP], "not first those of the first batch"
+    assert [look.seeds for look in found.primary.path] == [6, CAP]
+    assert set(seeds_of(tmp_path / "out")) == set(before)
+    assert not found.warnings
+    assert run("high", "low", "top") == found

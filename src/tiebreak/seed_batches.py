@@ -24,13 +24,23 @@ def first_batch(study: Study, folder: Path) -> Study:
     if study.until_decided is None:
         return study
     sizes, stored = batch_sizes(study, comparison_count(study)), stored_study(folder)
-    known = stored is not None and not changes(study, folder) and sizes[0] <= stored.seeds <= sizes[-1]
+    known = stored is not None and _only_added(study, stored, folder) and sizes[0] <= stored.seeds <= sizes[-1]
     return _with_seeds(study, stored.seeds if known and stored is not None else sizes[0])
 
 
+def _only_added(study: Study, stored: Study, folder: Path) -> bool:
+    """Whether a study is the stored one, but for further arms: to look at fewer seeds again would gain nothing."""
+    return set(changes(study, folder)) <= {"arms", "comparisons"} and all(arm in study.arms for arm in stored.arms)
+
+
 def trained_anew(study: Study, plan: Plan, folder: Path) -> Study:
-    """The study with its first batch where changed code trains all runs again: fewer seeds than before may decide."""
-    if study.until_decided is None or _has_begun(study, plan, folder):
+    """The study with its first batch where changed code trains runs again: fewer seeds than before may decide."""
+    if study.until_decided is None:
+        return study
+    with closing(Store.open(folder)) as store:
+        seen = {name for look in store.looks() for name in look.runs}
+        missing = first_runs(study, plan) - store.training_state().runs.keys()
+    if not any(plan.runs[identity].without_code in seen for identity in missing):  # the others are of further arms
         return study
     return _with_seeds(study, batch_sizes(study, comparison_count(study))[0])
 
