@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import ValidationError
+from scipy import stats
 
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
 from tiebreak.theory.claims import check_known
 from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, outcome, read_kept
+from tiebreak.verdict.sequential import Looks
+from tiebreak.verdict.statistics import Sample, compare
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,11 +42,45 @@ def make(results: Path = RESULTS) -> Docket:
         raise TiebreakError(f"{kept}: {said}") from None
     found: list[DocketEntry] = []
     for origin in origins:
-        found += entries_of(read_kept(results / origin.file), origin, _sha256(results / origin.file))
+        verdict = with_looks(read_kept(results / origin.file), origin.looks)
+        found += entries_of(verdict, origin, _sha256(results / origin.file))
     found += [_timed(results / item["file"], item) for item in listed.get("timed", [])]
-    named = [claim for origin in origins for claim in (*origin.limits, *filter(None, [origin.quality]))]
+    named = [claim for origin in origins for claim in (*origin.limits, *origin.notes, *filter(None, [origin.quality]))]
     check_known([*named, *(entry.claim for entry in found)], str(kept))
     return Docket(entries=tuple(sorted(found, key=lambda entry: (entry.claim, entry.rank, entry.file))))
+
+
+def with_looks(verdict: dict[str, Any], earlier: Sequence[int]) -> dict[str, Any]:
+    """A verdict as one that counts earlier looks: decided anew, by the t-test, from differences and p-values.
+
+    The scores of the runs are not kept. Any sample of the same mean and standard deviation has the same t-test; this
+    one is symmetric.
+    """
+    if not earlier:
+        return verdict
+    if any(item["metric"] != verdict["metric"]["name"] for item in verdict["comparisons"]):
+        raise TiebreakError("looks: only of a verdict whose comparisons are all of one metric")
+    items, samples = verdict["comparisons"], []
+    for item in items:
+        n = item["seeds"]
+        signs = np.where(np.arange(n) % 2, 1.0, -1.0)
+        signs[-1] *= n % 2 == 0
+        scale = abs(item["difference"]) * math.sqrt(n) / stats.t.isf(item["p"] / 2, n - 1) / signs.std(ddof=1)
+        samples.append(
+            Sample(
+                a=item["difference"] + scale * signs,
+                b=np.zeros(n),
+                goal=verdict["metric"]["goal"],
+                margin=item["margin"],
+            )
+        )
+    looks = Looks((*earlier, verdict["seeds"]), earlier[0])
+    found = compare(samples, margin=verdict["margin"], looks=looks)
+    again = [
+        item | {"verdict": own.verdict, "low": own.low, "high": own.high, "p_adjusted": own.p_adjusted}
+        for item, own in zip(items, found, strict=True)
+    ]
+    return verdict | {"comparisons": again}
 
 
 def _sha256(path: Path) -> str:

@@ -102,11 +102,13 @@ def test_an_identity_without_an_outcome_is_an_error_not_a_verdict() -> None:
     [
         ({"hint": True}, {"hint": True}, "own"),
         ({"hint": False}, {"hint": True}, "kept"),
-        ({"hint": False, "outcome": "undecided"}, {"hint": True}, "own"),
+        ({"hint": False, "outcome": "undecided"}, {"hint": True}, "kept"),
+        ({"hint": True, "n": 99}, {"hint": True, "n": 9}, "own"),
+        ({"hint": True, "limits": "other"}, {"hint": True, "limits": "other; and more"}, "kept"),
         ({"hint": False}, {"hint": False, "outcome": "undecided"}, "own"),
     ],
 )
-def test_a_result_of_the_user_replaces_a_kept_one_but_a_hint_does_not_replace_a_decision(
+def test_a_result_of_the_user_comes_before_those_that_are_as_close_to_the_claim(
     kept: dict[str, Any], own: dict[str, Any], best: str
 ) -> None:
     both = [entry(file="kept", **kept)], [entry(file="own", **own)]

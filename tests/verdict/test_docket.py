@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from support import REPOSITORY
@@ -17,6 +18,8 @@ from tiebreak.study.schema import Study
 from tiebreak.theory.claims import LEDGER
 from tiebreak.verdict import docket
 from tiebreak.verdict.docket import DocketEntry, Origin
+from tiebreak.verdict.sequential import Looks
+from tiebreak.verdict.statistics import Sample, compare
 
 RESULTS = REPOSITORY / "benchmarks" / "results"
 POOLING = Origin(
@@ -201,3 +204,38 @@ def test_a_changed_study_of_the_same_name_is_a_hint_and_says_what_was_changed(tm
         docket.read_kept(RESULTS / "pooling-quick.json"), POOLING, "0" * 64, built_in.model_copy(update={"claims": own})
     )
     assert all("mnist5k stands in for octmnist" in each.limits for each in quick)
+
+
+def test_an_earlier_look_that_a_verdict_does_not_count_is_counted_in_the_docket(maker: Any) -> None:
+    """From differences and p-values; the same as with the scores of the runs."""
+    draws = np.random.default_rng(3)
+    halves = [draws.normal(0, 0.02, 10) for _ in range(3)]  # mirrored: not lopsided
+    samples = [
+        Sample(a=shift + np.concatenate((half, -half)), b=np.zeros(20))
+        for shift, half in zip((0.02, 0.03, 0.002), halves, strict=True)
+    ]
+    once, looks = compare(samples, margin=0.005), Looks((8, 20), 8)
+    items = [
+        {"metric": "accuracy", "seeds": 20, "difference": item.difference, "p": item.p, "margin": 0.005,
+         "verdict": item.verdict, "low": item.low, "high": item.high, "p_adjusted": item.p_adjusted}
+        for item in once
+    ]  # fmt: skip
+    verdict = {"metric": {"name": "accuracy", "goal": "max"}, "seeds": 20, "margin": 0.005, "comparisons": items}
+    assert maker.with_looks(verdict, ()) is verdict
+    found = maker.with_looks(verdict, (8,))["comparisons"]
+    for item, right in zip(found, compare(samples, margin=0.005, looks=looks), strict=True):
+        assert (item["verdict"], item["low"]) == (right.verdict, pytest.approx(right.low, abs=1e-6))
+        assert item["p_adjusted"] == pytest.approx(right.p_adjusted, rel=1e-6)
+    assert [item["verdict"] for item in found] != [item.verdict for item in once]
+    items[0]["metric"] = "loss"
+    with pytest.raises(TiebreakError, match="one metric"):
+        maker.with_looks(verdict, (8,))
+
+
+def test_warnings_and_notes_of_a_verdict_reach_the_docket() -> None:
+    verdict = docket.read_kept(RESULTS / "pooling-pneumoniamnist.json")
+    origin = POOLING.model_copy(update={"epochs": 15, "notes": {"pool-beats-stride": "mind this"}})
+    found = {each.claim: each for each in docket.entries_of(verdict, origin, "0" * 64)}
+    assert "the file of pneumoniamnist is not the published one" in found["more-epochs-help"].limits
+    assert found["pool-beats-stride"].note == f"mind this; {docket.ON_THIS_TEST_SET}"
+    assert found["pool-invariance"].note == ""

@@ -147,11 +147,11 @@ def test_few_seeds_are_not_extrapolated() -> None:
     assert more_seeds(enough, least=6) == "about 770 more seeds"
 
 
-def test_advice_that_goes_beyond_the_usual_cap_names_one() -> None:
-    """`--until-decided` alone stops at 60 seeds; a study of 64 would not go on."""
+def test_advice_after_a_look_is_one_further_look() -> None:
+    """With several, each spends half of the error that is left: as many seeds decide less often."""
     said = [answer((result(low=-0.3, seeds_needed=more),), seeds=64, complete=True) for more in (600, 20_000)]
-    assert "(--until-decided --max-seeds 664 stops as soon as it can" in said[0]
-    assert "--until-decided" not in said[1]
+    assert "(--seeds 664, counted as a further look)" in said[0]
+    assert "--seeds" not in said[1]
     assert "more than a study can have (10,000)" in said[1]
 
 
@@ -195,3 +195,12 @@ def test_a_claim_rests_on_its_comparisons_and_a_hint_says_where_it_belongs() -> 
 def test_a_cap_below_the_seeds_that_are_there_is_no_cap_of_more(seeds: int, words: str) -> None:
     decided = Stopping(max_seeds=12, comparisons="primary", looks=(seeds,), next=None, reason="decided", chance=None)
     assert stopped(decided, seeds) == words
+
+
+@pytest.mark.parametrize("verdict", ["a", "undecided"])
+def test_an_answer_of_an_incomplete_study_is_not_final(verdict: Outcome) -> None:
+    """Also where it is decided: a verdict after every seed would be a look that nobody counts."""
+    item = result(verdict, seeds=11)
+    assert answer((item,), seeds=12, complete=False).endswith("Not final: 11 of the 12 planned seeds are there.")
+    assert answer((item,), seeds=11, complete=False).endswith("Not final: planned runs are missing.")
+    assert "Not final" not in answer((item,), seeds=11, complete=True)

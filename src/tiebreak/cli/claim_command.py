@@ -35,7 +35,7 @@ def claims(
         Path | None, typer.Argument(metavar="[DIR]", help="The folder with your results folders; default: runs.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="The same as DIR: your results replace kept ones.")
+        Path | None, typer.Option("--from", metavar="DIR", help="The same as DIR: your results beside the kept ones.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
     html: Annotated[bool, typer.Option("--html", help="Write claims.html: every claim with a picture.")] = False,
@@ -47,7 +47,7 @@ def claims(
     """Show every claim of the five student reports that Tiebreak checks (reports R0 to R4), and whether it holds.
 
     Some are computed now; others were decided by studies, whose results are kept in the package. Studies that you have
-    run are looked for in DIR and replace the kept results.
+    run are looked for in DIR and come before kept results that are as close to a claim's own terms.
     """
     from tiebreak.report.terminal import claim_table
     from tiebreak.report.terminal.safe_console import SafeConsole
@@ -112,7 +112,7 @@ def own_entries(folder: Path) -> list[DocketEntry]:
     for study in sorted(find_studies(folder), key=lambda each: each.changed):
         if study.problem:
             print_error(f"left out: {study.problem}")
-        elif study.study in studies and study.verdict is not None:
+        elif study.study in studies and study.verdict is not None and study.ended == study.planned:
             for line in unknown_claims(claim.id for claim in study.verdict.claims):
                 print_error(f"left out: {study.path}: {line}")
             found += _entries(study)

@@ -45,7 +45,7 @@ def leans(entry: DocketEntry, best: DocketEntry | None = None) -> str:
     Where it compares something else than the `best` result does, also what.
     """
     said = figure(entry.figures[0]) if entry.quality else entry.outcome
-    if not entry.quality and best is not None and best.figures[0].what != entry.figures[0].what:
+    if not entry.quality and best is not None and _asks_otherwise(entry, best):
         said = f"{said}, {figure(_deciding(entry))}"
     return f"hint: {said}" if entry.hint else said
 
@@ -53,6 +53,13 @@ def leans(entry: DocketEntry, best: DocketEntry | None = None) -> str:
 def training(entry: DocketEntry) -> str:
     """How long its runs were trained; empty of a benchmark."""
     return number_of(entry.epochs, "epoch") if entry.epochs else ""
+
+
+def _asks_otherwise(entry: DocketEntry, best: DocketEntry) -> bool:
+    """Whether two results compare something else, or fail to be the same in two directions."""
+    if best.figures[0].what != entry.figures[0].what:
+        return True
+    return {_deciding(entry).verdict, _deciding(best).verdict} == {"a", "b"} and entry.outcome == best.outcome
 
 
 def _deciding(entry: DocketEntry) -> Figure:

@@ -176,8 +176,8 @@ def statuses(
 ) -> list[ClaimStatus]:
     """Every claim in the ledger's order, from the identities, the kept results and the user's `own`, newest last.
 
-    `studies` are the built-in studies with their data, protocol and epochs. A result of the user replaces a kept one,
-    but a hint of the user does not replace what was decided by the claim's own protocol.
+    `studies` are the built-in studies with their data, protocol and epochs. A result of the user comes before kept ones
+    that are as close to the claim's own terms.
     """
     check_known((each.claim for each in kept), str(DOCKET_FILE))
     found = []
@@ -212,11 +212,10 @@ def unknown_claims(claims: Iterable[str]) -> list[str]:
 
 
 def _ordered(claim: str, kept: Sequence[DocketEntry], own: Sequence[DocketEntry]) -> tuple[DocketEntry, ...]:
-    mine = sorted((each for each in reversed(own) if each.claim == claim), key=lambda each: each.hint)
-    theirs = sorted((each for each in kept if each.claim == claim), key=lambda each: each.rank)
-    if mine and mine[0].hint and theirs and not theirs[0].hint and theirs[0].outcome != "undecided":
-        return (*theirs, *mine)
-    return (*mine, *theirs)
+    """The results on a claim, the best evidence first; of equal ones that of the user, and the newest of those."""
+    mine = [each for each in reversed(own) if each.claim == claim]
+    theirs = [each for each in kept if each.claim == claim]
+    return tuple(sorted((*mine, *theirs), key=lambda each: (each.closeness, each not in mine, each.rank)))
 
 
 def to_json(found: list[ClaimStatus]) -> str:

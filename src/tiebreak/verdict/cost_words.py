@@ -48,7 +48,8 @@ def _gain(item: ComparisonResult) -> str:
     ends = [abs(end) for end in (item.low, item.high) if end is not None]
     low, high = min(ends, default=0.0), max(ends, default=0.0)
     interval = f" ({_written(low) if low else 'above 0'} to {_written(high)})" if ends else ""
-    return f"{better} is better than {worse} by {_written(abs(item.difference))}{interval} and"
+    where = " on this test set" if item.on_this_test_set else ""
+    return f"{better} is better than {worse}{where} by {_written(abs(item.difference))}{interval} and"
 
 
 def _written(value: float) -> str:

@@ -24,6 +24,7 @@ DOCKET_FILE = Path(__file__).parent / "docket.json"
 MINUS = "\N{MINUS SIGN}"
 TERMS = ("task", "metric", "margin", "designs_from", "options", "optimiser", "augment", "init", "precision", "fixed")
 JOINT = "; "  # between limits
+ON_THIS_TEST_SET = "on this test set: over other test examples too, the interval would hold 0"
 STAND_IN = " stands in for "  # in `limits`: other data than the claim's
 Decided = Literal["holds", "fails", "undecided"]
 
@@ -78,15 +79,17 @@ class DocketEntry(Strict):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     reported: tuple[PublishedFigure, ...] = Field(default=(), strict=False)
     quality: bool = False  # an identity decides the claim; this says what it means for quality
+    note: str = ""  # what a reader of the figures should know besides
 
     @property
-    def rank(self) -> tuple[bool, bool, bool, int, int, bool]:
-        """Better evidence sorts first: the claim's own protocol; scores; its own data; few limits; seeds; decided.
+    def closeness(self) -> tuple[bool, bool, bool, int]:
+        """Smaller is closer to the claim: its own protocol; scores; its own data; few limits."""
+        return self.hint, self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
 
-        Whether it is decided comes last: to prefer that would be to choose by the outcome.
-        """
-        part = self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
-        return self.hint, *part, -self.n, self.outcome == "undecided"
+    @property
+    def rank(self) -> tuple[tuple[bool, bool, bool, int], int, bool]:
+        """Better evidence sorts first: closer; more seeds. The outcome comes last: it is nothing to choose by."""
+        return self.closeness, -self.n, self.outcome == "undecided"
 
     @property
     def timed(self) -> bool:
@@ -104,6 +107,8 @@ class Origin(Strict):
     command: str
     epochs: int
     limits: dict[str, str] = Field(default_factory=dict)  # claim: why these runs do not decide it
+    looks: tuple[int, ...] = Field(default=(), strict=False)  # earlier ones, in seeds, that the verdict does not count
+    notes: dict[str, str] = Field(default_factory=dict)  # claim: what a reader of its figures should know besides
     quality: str | None = None  # a claim that an identity decides: the primary comparison says what it means
 
 
@@ -199,6 +204,7 @@ def _entry(
     limits = _other_terms(verdict, origin, claim)
     limits += [f"{listed(left_out)} not compared"] if left_out else []
     limits += filter(None, [origin.limits.get(claim.id, "")])
+    limits += [line.split(":")[0] for line in verdict.get("warnings", ()) if "is not the published one" in line]
     return DocketEntry(
         claim=claim.id,
         outcome=outcome([item["verdict"] for item in own], claim.expect),
@@ -217,7 +223,18 @@ def _entry(
         sha256=sha256,
         reported=tuple(_published(item) for item in verdict["reported"] if _belongs(item, study, claim)),
         quality=origin.quality is not None,
+        note=JOINT.join(
+            filter(None, [origin.notes.get(claim.id, ""), ON_THIS_TEST_SET if any(map(_by_seeds, own)) else ""])
+        ),
     )
+
+
+def _by_seeds(item: Mapping[str, Any]) -> bool:
+    """Whether a difference is decided over seeds, and not over seeds and test examples together."""
+    low, high = item.get("crossed_low"), item.get("crossed_high")
+    if low is None or high is None or item["verdict"] not in ("a", "b") or 0 in (item["low"], item["high"]):
+        return False  # an interval that was cut at 0 says nothing here
+    return bool(low <= 0 <= high)
 
 
 def _group(item: Mapping[str, Any], study: Study) -> str:

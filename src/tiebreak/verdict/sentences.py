@@ -150,9 +150,10 @@ def answer(
         at_end = advice and 0 < more <= SEEDS_LIMIT - seeds and stopping.reason in ("most seeds", "futile")
         larger = f" To go on, at what is left of the 5 %: --max-seeds {seeds + more}." if at_end else ""
         return f"{text} {stopped(stopping, seeds)}{larger}"
-    if not complete and more:
-        there = min(item.seeds for item in primary)
-        return f"{text} Not final: {there} of the {seeds} planned seeds are there."
+    if not complete:
+        there = min((item.seeds for item in primary), default=0)
+        missing = f"{there} of the {seeds} planned seeds are there" if there < seeds else "planned runs are missing"
+        return f"{text} Not final: {missing}."
     if more and advice:
         text += f" {_seeds_sentence(primary, seeds, least_seeds(len(comparisons)))}"
     return text
@@ -165,8 +166,8 @@ def _seeds_sentence(primary: Sequence[ComparisonResult], seeds: int, least: int)
     """
     open_items = [item for item in primary if item.seeds_needed]
     there, enough = min(item.seeds for item in open_items), seeds + max(_more(item, least) for item in open_items)
-    until = f"--until-decided{f' --max-seeds {enough}' if enough > MOST_SEEDS else ''}"
     if not all(_tells(item) for item in open_items):
+        until = f"--until-decided{f' --max-seeds {enough}' if enough > MOST_SEEDS else ''}"
         return (
             f"At least {number_of(enough, 'seed')} are needed; {there} cannot tell how many more. "
             f"{until} takes as many as the question needs (or --seeds {enough})."
@@ -175,7 +176,7 @@ def _seeds_sentence(primary: Sequence[ComparisonResult], seeds: int, least: int)
     if enough > SEEDS_LIMIT:
         return f"{about}: more than a study can have ({SEEDS_LIMIT:,})."
     counted = ", counted as a further look" if seeds >= least else ""
-    return f"{about} ({until} stops as soon as it can; or --seeds {enough}{counted})."
+    return f"{about} (--seeds {enough}{counted})."
 
 
 def _tells(item: ComparisonResult) -> bool:
@@ -206,9 +207,10 @@ def stopped(stopping: Stopping, seeds: int) -> str:
         return f"Stopped: {seeds} seeds are here already, and at most {stopping.max_seeds} were asked for."
     if stopping.reason == "most seeds":
         return f"Stopped: {most} were the most."
+    whole = "at most " if stopping.comparisons == "all" else ""  # it is that of the least certain comparison
     if stopping.reason == "futile":
-        return f"Stopped after {seeds}: the chance {decide} with at most {most} is {chance}."
-    hope = f"; with at most {most} the chance {decide} is {chance}" if chance else ""
+        return f"Stopped after {seeds}: the chance {decide} with at most {most} is {whole}{chance}."
+    hope = f"; with at most {most} the chance {decide} is {whole}{chance}" if chance else ""
     state = "Undecided so far: the next look" if stopping.reason == "goes on" else "Not final: the look"
     return f"{state} is at {number_of(stopping.next or seeds, 'seed')}{hope}."
 

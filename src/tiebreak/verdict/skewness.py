@@ -26,8 +26,8 @@ Differences = NDArray[np.float64]
 LEAST = 6  # seeds; with fewer nothing was simulated, and nothing is decided
 REMEMBERED = 64  # seeds; the skewness of more is computed each time, as memory has an end
 LOPSIDED = (  # the flag of such differences: what it does to the error
-    "the differences are lopsided: with few seeds the t-test alone errs in up to 18 % of such studies, so the wider of "
-    "its interval and Hall's decides (up to 15 %): its long end is Hall's"
+    "the differences are lopsided: of all studies of such differences with few seeds the t-test errs in up to 18 %, "
+    "the wider of its interval and Hall's, which decides (its long end is Hall's), in up to 15 %"
 )
 NORMAL = 1.96  # standard errors of g that 95 % of normal samples do not exceed
 

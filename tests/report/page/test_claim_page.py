@@ -55,7 +55,7 @@ def test_text_of_a_results_file_is_escaped(found: list[ClaimStatus], tmp_path: P
 def test_arms_are_explained_and_commands_are_broken_between_words_only(page: str) -> None:
     article = page.split('id="lm-held-out">')[1].split("</article>", maxsplit=1)[0]
     assert "<dt>summed</dt>" in article
-    assert "evaluation_trains=False: evaluation passes" in article
+    assert "evaluation_trains=False (the option: evaluation passes" in article
     assert '<span class="word">--strategy</span> <span class="word">fused</span>' in page
     longer = page.split('id="more-epochs-help">')[1].split("</article>", maxsplit=1)[0]
     assert "2 times the epochs" in longer

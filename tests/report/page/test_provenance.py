@@ -15,9 +15,12 @@ def test_commands_add_the_seeds_that_are_needed() -> None:
     verdict = sample_report.partial().verdict
     more = verdict.primary.model_copy(update={"seeds_needed": 14})
     verdict = verdict.model_copy(update={"comparisons": (more, *verdict.comparisons[1:])})
-    advised = ("add seeds until it is decided", "tiebreak run study.toml --out . --until-decided")
+    advised = ("add seeds, counted as a further look", "tiebreak run study.toml --out . --seeds 18")
     assert advised in commands(verdict)
-    for needed, option in ((96, " --until-decided --max-seeds 100"), (20_000, None)):  # its cap is 60
+    few = verdict.model_copy(update={"comparisons": (more.model_copy(update={"seeds": 3}),)})
+    advised = ("add seeds until it is decided", "tiebreak run study.toml --out . --until-decided")
+    assert advised in commands(few), "three cannot tell how many would decide"
+    for needed, option in ((96, " --seeds 100"), (20_000, None)):
         many = verdict.model_copy(
             update={"seeds": 60, "comparisons": (more.model_copy(update={"seeds_needed": needed}),)}
         )

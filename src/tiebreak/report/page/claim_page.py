@@ -30,6 +30,7 @@ class ResultView:
     figures: Sequence[str]
     basis: str
     limits: str
+    note: str
     origin: str
     training: str
     command: str
@@ -120,6 +121,7 @@ def _result(entry: DocketEntry, best: DocketEntry) -> ResultView:
         figures=[printable(claim_text.figure(item)) for item in entry.figures],
         basis=claim_text.basis(entry),
         limits=entry.limits,
+        note=entry.note,
         origin=claim_text.origin(entry),
         training=claim_text.training(entry),
         command=entry.command,

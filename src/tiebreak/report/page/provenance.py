@@ -12,6 +12,7 @@ from tiebreak.study import registry
 from tiebreak.study.schema import MOST_SEEDS, SEEDS_LIMIT, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
+from tiebreak.verdict.sentences import TELLING_SEEDS
 
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
@@ -81,8 +82,11 @@ def next_step(verdict: Verdict, folder: Path | None) -> tuple[str, str] | None:
         return None
     if stopping is not None:
         return "go on with a larger cap, counted as further looks", run_command(study, folder, max_seeds=seeds)
-    cap = seeds if seeds > MOST_SEEDS else None
-    return "add seeds until it is decided", run_command(study, folder, until_decided=True, max_seeds=cap)
+    if item.seeds < TELLING_SEEDS:  # how many would decide cannot be told
+        cap = seeds if seeds > MOST_SEEDS else None
+        return "add seeds until it is decided", run_command(study, folder, until_decided=True, max_seeds=cap)
+    # One further look: with several, each spends half of the error that is left, and so many seeds decide less often.
+    return "add seeds, counted as a further look", run_command(study, folder, seeds=seeds)
 
 
 def undecided(verdict: Verdict) -> ComparisonResult | None:
@@ -97,12 +101,14 @@ def run_command(
     folder: Path | None,
     grid: Mapping[str, tuple[float, ...]] | None = None,
     *,
+    seeds: int | None = None,
     until_decided: bool = False,
     max_seeds: int | None = None,
 ) -> str:
     """The command that goes on with the study of a results folder, or runs a built-in one without such a folder."""
     parts = ["tiebreak", "run", study if folder is None else str(folder / "study.toml")]
     parts += [] if folder is None else ["--out", str(folder)]
+    parts += [] if seeds is None else ["--seeds", str(seeds)]
     parts += ["--until-decided"] if until_decided else []
     parts += [] if max_seeds is None else ["--max-seeds", str(max_seeds)]
     for name, values in (grid or {}).items():

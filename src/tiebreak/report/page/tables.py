@@ -133,7 +133,9 @@ def arm_line(study: Study, arm: Arm) -> str:
     known = {name: option for kind in kinds.values() for name, option in kind.items()}
     given = {**arm.build, **arm.options, **arm.evaluation, **arm.fixed}
     given |= arm.model_dump(include={"batch", "init", "precision"}, exclude_defaults=True)
-    texts = [f"{key}={value}" + (f": {known[key].line}" if key in known else "") for key, value in given.items()]
+    texts = [
+        f"{key}={value}" + (f" (the option: {known[key].line})" if key in known else "") for key, value in given.items()
+    ]
     trained = [f"trained with {arm.optimiser.kind}"] if arm.optimiser is not None else []
     trained += [f"{arm.epochs_times} times the epochs"] if arm.epochs_times > 1 else []
     return "; ".join([_design_line(arm), *trained, *texts])

@@ -68,6 +68,8 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
         _indented(console, claim_text.basis(result))
         if result.limits:
             _indented(console, f"a hint: {result.limits}")
+        if result.note:
+            _indented(console, result.note)
     for other in each.entries[1:]:
         said = claim_text.leans(other, each.entries[0])
         where = ", ".join(filter(None, [other.data, claim_text.training(other), f"n = {other.n}"]))
