@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
+from tiebreak.report import claim_text
 from tiebreak.study.parsing import builtin_names
+from tiebreak.verdict.docket import read_docket
 
 ROOT = Path(__file__).parents[1]
 STORED = ROOT / "benchmarks" / "results" / "pooling-quick.json"  # `tiebreak run pooling --quick`
@@ -106,7 +108,8 @@ def test_the_readme_shows_the_figures_of_the_stored_verdict() -> None:
 def test_the_page_of_pooling_shows_the_figures_of_the_stored_verdict() -> None:
     verdict = stored_verdict()
     page = (ROOT / "docs" / "studies" / "pooling.md").read_text("utf-8")
-    rows = re.findall(r"^\| (.+) \| ([+−]\d.+) \| (.+) \|$", page.partition("## Result so far")[2], re.M)
+    quick, _, full = page.partition("## Result so far")[2].partition("**Full size")
+    rows = re.findall(r"^\| (.+) \| ([+−]\d.+) \| (.+) \|$", quick, re.M)
     assert len(rows) == len(verdict["comparisons"])
     for (label, shown, outcome), item in zip(rows, verdict["comparisons"], strict=True):
         values = [item["difference"], item["low"], item["high"]]
@@ -114,6 +117,12 @@ def test_the_page_of_pooling_shows_the_figures_of_the_stored_verdict() -> None:
         assert ("undecided" in outcome) == (item["verdict"] == "undecided"), label
         if item["seeds_needed"]:
             assert_printed(outcome, [item["seeds_needed"]])
+    kept = [figure for each in read_docket() if each.data == "pneumoniamnist" for figure in each.figures]
+    rows = re.findall(r"^\| (.+) \| ([+−]\d.+) \| ([+−]\d.+) \|$", full, re.M)
+    assert len(rows) == len(kept) == 5
+    for label, _, shown in rows:  # which the docket has with all looks
+        (figure,) = [each for each in kept if shown.startswith(claim_text.figure(each).removeprefix(f"{each.what} "))]
+        assert ("undecided" in shown) == (figure.verdict == "undecided"), label
 
 
 def test_the_stored_verdict_is_one_of_the_quick_study() -> None:
