@@ -1,8 +1,9 @@
-"""`tiebreak claims`: your results replace kept ones, damage is named, the page is written, quick studies are run."""
+"""`tiebreak claims`: your results among kept ones, damage is named, the page is written, quick studies are run."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from support.damage import graph_study, run_here
 from support.small_study import loop_machine
 from tiebreak import api
 from tiebreak.drive.messages import Message, RunEnded
+from tiebreak.results.store import Store
 from tiebreak.study.schema import Study
 from tiebreak.theory import identities
 from tiebreak.theory.claims import Outcome
@@ -65,6 +67,18 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
     done = tiebreak("claims", "--json")
     assert (done.code, done.err.count("\n")) == (0, 1)
     assert "verdict.json: missing; `tiebreak report 'runs/any name'`" in done.err
+
+
+@pytest.mark.usefixtures("here")
+def test_a_study_that_has_not_ended_is_left_out_though_it_has_a_report(tiebreak: Tiebreak, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "half"
+    run_here(mine(tmp_path), folder)
+    with closing(Store.create(folder)) as store, store.transaction():
+        store.drop_run(next(iter(store.records().runs)))
+    assert "Not final" in tiebreak("report", "runs/half").out + tiebreak("verdict", "runs/half").out
+    done = tiebreak("claims", "--json", "--from", "runs")
+    assert (done.code, done.err.count("runs/half: 1 of 2 runs have ended")) == (0, 1)
+    assert all(each["file"] != "runs/half/verdict.json" for row in json.loads(done.out) for each in row["results"])
 
 
 @pytest.mark.usefixtures("here")

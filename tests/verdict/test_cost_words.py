@@ -99,6 +99,9 @@ def test_no_two_times_disagree_with_the_ratio() -> None:
 
 def test_the_ratio_turns_with_the_better_arm() -> None:
     assert timed("b", (2.0, 1.6, 2.5)).startswith("b is better than a by 0.0190")
+    here = comparison("a", difference=0.02, low=0.01, high=0.03, time_ratio=1.2, time_low=1.1, time_high=1.3)
+    here = here.model_copy(update={"crossed_low": -0.01, "crossed_high": 0.05})
+    assert cost_sentence([here], [arm("a"), arm("b")]).startswith("a is better than b on this test set by 0.0200")
     assert "50 % faster (timed in turns, 38 % to 2.5 times;" in timed("b", (2.0, 1.6, 2.5))
 
 

@@ -97,7 +97,7 @@ def test_colour_only_adds_to_the_words() -> None:
 def test_settings_of_one_question_stand_below_one_heading_and_interactions_have_no_winner() -> None:
     console, written = plain()
     summaries.print_verdict(console, sample_report.complete().verdict, None)
-    found = lines(written)
+    found = [line for line in lines(written) if "test examples" not in line]
     start = next(at for at, line in enumerate(found) if line.startswith("best learning rate: pool at lr=0.01"))
     assert found[start + 1] == "  against lr=0.1: lr=0.1 is better"
     assert found[start + 2].startswith("    difference -0.0")
@@ -201,3 +201,11 @@ def test_the_plan_says_which_runs_can_be_fused_and_which_cannot_and_why() -> Non
     assert f"[b]mine[/b]: its runs cannot be fused and are trained one after the other: {reason}" in shown
     assert "cnn-pool: its runs" not in shown
     assert "predicted memory: 1.2 GB" in shown
+
+
+def test_the_interval_over_seeds_and_examples_stands_below_that_over_seeds() -> None:
+    verdict = sample_report.complete().verdict
+    item = verdict.primary.model_copy(update={"crossed_low": -0.0123, "crossed_high": 0.0456})
+    console, written = plain()
+    summaries.print_verdict(console, verdict.model_copy(update={"comparisons": (item,)}), None)
+    assert "  over seeds and test examples together: -0.012 to +0.046" in lines(written)

@@ -95,6 +95,8 @@ def _print_comparisons(console: Console, verdict: Verdict) -> None:
         console.print(Text.assemble(f"{indent}{printable(row.label)}: ", outcome))
         interval = f", 95 % over {number_of(item.seeds, 'seed')}: {row.interval}" if item.low is not None else ""
         _say(console, f"{indent}  difference {row.difference}{interval}")
+        if item.crossed_low is not None:
+            _say(console, f"{indent}  over seeds and test examples together: {row.crossed}", "dim")
         if len(item.path) > 1:
             _say(console, f"{indent}  looks: {path_line(item)}", "dim")
 
