@@ -23,6 +23,7 @@ from scipy import stats
 from tiebreak import files
 from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
+from tiebreak.study.schema import Study
 from tiebreak.theory.claims import check_known
 from tiebreak.verdict.docket import DOCKET_FILE, Docket, DocketEntry, Figure, Origin, entries_of, outcome, read_kept
 from tiebreak.verdict.sequential import Looks
@@ -43,7 +44,8 @@ def make(results: Path = RESULTS) -> Docket:
     found: list[DocketEntry] = []
     for origin in origins:
         verdict = with_looks(read_kept(results / origin.file), origin.looks)
-        found += entries_of(verdict, origin, _sha256(results / origin.file))
+        small = Study.load(origin.study).quickened() if "--quick" in origin.command else None
+        found += entries_of(verdict, origin, _sha256(results / origin.file), small)
     found += [_timed(results / item["file"], item) for item in listed.get("timed", [])]
     named = [claim for origin in origins for claim in (*origin.limits, *origin.notes, *filter(None, [origin.quality]))]
     check_known([*named, *(entry.claim for entry in found)], str(kept))

@@ -141,3 +141,23 @@ def test_an_added_arm_gets_as_many_seeds_as_the_others_have_and_no_look_is_spent
     assert set(seeds_of(tmp_path / "out")) == set(before)
     assert not found.warnings
     assert run("high", "low", "top") == found
+
+
+def test_further_comparisons_that_need_more_seeds_get_a_step_of_the_schedule_and_a_lower_cap_keeps_all_seeds(
+    tmp_path: Path,
+) -> None:
+    """A look at one seed more than the last would spend as much error as one at half as many again."""
+
+    def run(*names: str, most: int = 14) -> Verdict:
+        named = [{"name": name, "with": {"good": {"high": 0.9, "low": 0.5, "top": 0.95}[name]}} for name in names]
+        pairs = [{"a": a, "b": b, "primary": (a, b) == ("high", "low")} for a in names for b in names if a < b]
+        study = Study.load(str(own_program.write(tmp_path, arms=named, margin=0.0001, comparisons=pairs)))
+        growing = study.growing(until_decided=True, max_seeds=most)
+        return api.run(growing, tmp_path / "out", listen=lambda message: None, allow_program=True).verdict
+
+    assert run("high", "low").seeds == 6
+    found = run("high", "low", "top")
+    assert (found.seeds, [look.seeds for look in found.primary.path]) == (9, [6, 9]), "not 7"
+    named = run("high", "low", "top", most=8)
+    assert named.seeds == 9
+    assert "at most 8 were asked for" in named.answer

@@ -16,6 +16,8 @@ from tiebreak.results.store import Store
 from tiebreak.results.stored_study import changes, stored_study
 from tiebreak.study.schema import Study
 from tiebreak.verdict.sentences import stopped
+from tiebreak.verdict.sequential import look_sizes
+from tiebreak.verdict.statistics import least_seeds
 from tiebreak.verdict.stopping import batch_sizes
 
 
@@ -24,8 +26,12 @@ def first_batch(study: Study, folder: Path) -> Study:
     if study.until_decided is None:
         return study
     sizes, stored = batch_sizes(study, comparison_count(study)), stored_study(folder)
-    known = stored is not None and _only_added(study, stored, folder) and sizes[0] <= stored.seeds <= sizes[-1]
-    return _with_seeds(study, stored.seeds if known and stored is not None else sizes[0])
+    if stored is None or not _only_added(study, stored, folder) or stored.seeds > sizes[-1]:
+        return _with_seeds(study, sizes[0])
+    grown = bool(changes(study, folder)) and least_seeds(1) <= stored.seeds < sizes[0]
+    if grown:  # further comparisons need more seeds; a look at one more is a look, too
+        return _with_seeds(study, max(sizes[0], look_sizes(stored.seeds, sizes[-1])[1]))
+    return _with_seeds(study, max(stored.seeds, sizes[0]))
 
 
 def _only_added(study: Study, stored: Study, folder: Path) -> bool:
@@ -35,12 +41,7 @@ def _only_added(study: Study, stored: Study, folder: Path) -> bool:
 
 def trained_anew(study: Study, plan: Plan, folder: Path) -> Study:
     """The study with its first batch where changed code trains runs again: fewer seeds than before may decide."""
-    if study.until_decided is None:
-        return study
-    with closing(Store.open(folder)) as store:
-        seen = {name for look in store.looks() for name in look.runs}
-        missing = first_runs(study, plan) - store.training_state().runs.keys()
-    if not any(plan.runs[identity].without_code in seen for identity in missing):  # the others are of further arms
+    if study.until_decided is None or not _missing(study, plan, folder):
         return study
     return _with_seeds(study, batch_sizes(study, comparison_count(study))[0])
 
@@ -58,9 +59,9 @@ def train_until_decided(
     `make_plan` writes the plan of the study with more seeds. Returns the study and the plan of the last look.
     """
     looks = looks_at(study, plan, open_result(folder).records.looks)
-    same = first_runs(study, plan)  # with this code, and with all arms: else the same command would go on another way
+    same = _looked_at(study, plan, folder)  # with this code: else the same command would go on another way
     furthest = max((look.seeds for look in looks if same <= set(look.runs)), default=0)
-    if furthest > study.seeds and _has_begun(study, plan, folder):  # a look at more seeds than the plan has
+    if furthest > study.seeds and not _missing(study, plan, folder):  # a look at more seeds than the plan has
         study = _with_seeds(study, furthest)
         plan = make_plan(study)
     while True:
@@ -75,10 +76,17 @@ def train_until_decided(
         plan = make_plan(study)
 
 
-def _has_begun(study: Study, plan: Plan, folder: Path) -> bool:
-    """Whether every run of the first seed has ended, with this code."""
+def _looked_at(study: Study, plan: Plan, folder: Path) -> set[str]:
+    """The runs of the first seed, without those of arms that were added since the last look."""
     with closing(Store.open(folder)) as store:
-        return first_runs(study, plan) <= store.training_state().runs.keys()
+        seen = {name for look in store.looks() for name in look.runs}
+    return {identity for identity in first_runs(study, plan) if plan.runs[identity].without_code in seen}
+
+
+def _missing(study: Study, plan: Plan, folder: Path) -> set[str]:
+    """Those of them that have not ended: their code was changed."""
+    with closing(Store.open(folder)) as store:
+        return _looked_at(study, plan, folder) - store.training_state().runs.keys()
 
 
 def _with_seeds(study: Study, seeds: int) -> Study:

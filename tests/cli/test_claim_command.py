@@ -55,7 +55,7 @@ def test_claims_that_a_finished_study_speaks_of_are_taken_from_it(tiebreak: Tieb
     assert own["device"]
     assert rows(tiebreak, "--from", "runs") == rows(tiebreak, "runs") == rows(tiebreak)
     shown = one_line(tiebreak("claims").out)
-    assert "n = 1: hint: undecided" in shown
+    assert "n = 1, your runs/any name/verdict.json: hint: undecided" in shown
     path = tmp_path / "runs" / "any name" / "verdict.json"
     path.write_text(path.read_text().replace("karate", "another"))
     done = tiebreak("claims", "--json")

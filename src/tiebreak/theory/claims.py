@@ -214,8 +214,8 @@ def unknown_claims(claims: Iterable[str]) -> list[str]:
 def _ordered(claim: str, kept: Sequence[DocketEntry], own: Sequence[DocketEntry]) -> tuple[DocketEntry, ...]:
     """The results on a claim, the best evidence first; of equal ones that of the user, and the newest of those."""
     mine = [each for each in reversed(own) if each.claim == claim]
-    theirs = [each for each in kept if each.claim == claim]
-    return tuple(sorted((*mine, *theirs), key=lambda each: (each.closeness, each not in mine, each.rank)))
+    theirs = sorted((each for each in kept if each.claim == claim), key=lambda each: each.rank)
+    return tuple(sorted((*mine, *theirs), key=lambda each: each.closeness))  # stable: mine first among equals
 
 
 def to_json(found: list[ClaimStatus]) -> str:

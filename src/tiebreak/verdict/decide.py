@@ -114,8 +114,8 @@ def settings_flag(item: ComparisonResult) -> str:
         return ""
     chosen = " and ".join(setting_label(side.setting) for side in item.sides)
     return (
-        f"the arms chose different settings ({chosen}); of equal arms that do so 8 to 17 % look different, more where "
-        f"settings differ much, and this finding is narrow (p {item.p_adjusted:.2g}): more seeds would make it safe"
+        f"the arms chose different settings ({chosen}); of equal arms that do so 8 to 17 % look different, and "
+        f"this finding is narrow (p {item.p_adjusted:.2g}): more seeds would make it safe"
     )
 
 

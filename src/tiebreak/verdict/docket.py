@@ -87,9 +87,14 @@ class DocketEntry(Strict):
         return self.hint, self.timed, STAND_IN in self.limits, self.limits.count(JOINT)
 
     @property
-    def rank(self) -> tuple[tuple[bool, bool, bool, int], int, bool]:
-        """Better evidence sorts first: closer; more seeds. The outcome comes last: it is nothing to choose by."""
-        return self.closeness, -self.n, self.outcome == "undecided"
+    def rank(self) -> tuple[tuple[bool, bool, bool, int], int]:
+        """Better evidence sorts first: closer; more seeds. Never by the outcome: it is nothing to choose by."""
+        return self.closeness, -self.n
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a result of the user: a kept one is named without a folder."""
+        return Path(self.file).name != self.file
 
     @property
     def timed(self) -> bool:
@@ -175,7 +180,7 @@ def _with_changes(origin: Origin, trained: Study | None, study: Study, claim: Cl
     changed = [] if own is None else [key for key, value in built_in.items() if own[key] != value]
     if not changed:
         return origin
-    limit = f"another {listed(changed)} than in the built-in study {study.name}"
+    limit = f"another {listed(changed)} than the full study {study.name} has"
     limits = {**origin.limits, claim.id: JOINT.join(filter(None, [origin.limits.get(claim.id, ""), limit]))}
     return origin.model_copy(update={"limits": limits})
 

@@ -13,6 +13,7 @@ from tiebreak.study.schema import MOST_SEEDS, SEEDS_LIMIT, Study
 from tiebreak.verdict.grid_edges import wider_grid
 from tiebreak.verdict.model import ComparisonResult, Verdict
 from tiebreak.verdict.sentences import TELLING_SEEDS
+from tiebreak.verdict.statistics import least_seeds
 
 
 def data_rows(data: DataSummary) -> list[tuple[str, str]]:
@@ -86,7 +87,8 @@ def next_step(verdict: Verdict, folder: Path | None) -> tuple[str, str] | None:
         cap = seeds if seeds > MOST_SEEDS else None
         return "add seeds until it is decided", run_command(study, folder, until_decided=True, max_seeds=cap)
     # One further look: with several, each spends half of the error that is left, and so many seeds decide less often.
-    return "add seeds, counted as a further look", run_command(study, folder, seeds=seeds)
+    counted = ", counted as a further look" if verdict.seeds >= least_seeds(len(verdict.comparisons)) else ""
+    return f"add seeds{counted}", run_command(study, folder, seeds=seeds)
 
 
 def undecided(verdict: Verdict) -> ComparisonResult | None:

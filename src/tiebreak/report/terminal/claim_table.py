@@ -65,14 +65,15 @@ def _print_claim(console: Console, each: ClaimStatus) -> None:
             _indented(console, claim_text.figure(figure))
         if len(result.figures) > MOST_FIGURES:
             _indented(console, f"and {number_of(len(result.figures) - MOST_FIGURES, 'more figure')}")
-        _indented(console, claim_text.basis(result))
+        _indented(console, f"{claim_text.basis(result)}{f', your {result.file}' if result.own else ''}")
         if result.limits:
             _indented(console, f"a hint: {result.limits}")
         if result.note:
             _indented(console, result.note)
     for other in each.entries[1:]:
         said = claim_text.leans(other, each.entries[0])
-        where = ", ".join(filter(None, [other.data, claim_text.training(other), f"n = {other.n}"]))
+        whose = f"your {other.file}" if other.own else ""
+        where = ", ".join(filter(None, [other.data, claim_text.training(other), f"n = {other.n}", whose]))
         _indented(console, f"also {where}: {said}", "dim")
     if how := claim_text.to_decide(each):
         _indented(console, f"{how}:")
