@@ -85,8 +85,9 @@ def _looked_at(study: Study, plan: Plan, folder: Path) -> set[str]:
 
 def _missing(study: Study, plan: Plan, folder: Path) -> set[str]:
     """Those of them that have not ended: their code was changed."""
+    expected = _looked_at(study, plan, folder)
     with closing(Store.open(folder)) as store:
-        return _looked_at(study, plan, folder) - store.training_state().runs.keys()
+        return expected - store.training_state().runs.keys()
 
 
 def _with_seeds(study: Study, seeds: int) -> Study:

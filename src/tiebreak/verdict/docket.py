@@ -18,6 +18,7 @@ from tiebreak.errors import TiebreakError
 from tiebreak.study import parsing
 from tiebreak.study.schema import Claim, Pair, Strict, Study
 from tiebreak.text import listed, number_of
+from tiebreak.verdict.model import VERDICT_FILE
 from tiebreak.verdict.percentile import from_interval
 
 DOCKET_FILE = Path(__file__).parent / "docket.json"
@@ -93,8 +94,8 @@ class DocketEntry(Strict):
 
     @property
     def own(self) -> bool:
-        """Whether it is a result of the user: a kept one is named without a folder."""
-        return Path(self.file).name != self.file
+        """Whether it is a result of the user: a kept one has a name of its own."""
+        return Path(self.file).name == VERDICT_FILE
 
     @property
     def timed(self) -> bool:

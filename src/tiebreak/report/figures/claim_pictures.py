@@ -54,10 +54,9 @@ def intervals(entry: DocketEntry, *, name: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """A title in at most two lines, where it is too long for one."""
-    whole = int((WIDTH - 20) / drawing.LETTER)
-    first = printable(text) if len(text) <= whole else textwrap.wrap(printable(text), whole, break_on_hyphens=False)[0]
-    rest = printable(text)[len(first) :].strip()
-    return [first, drawing.fit(rest, WIDTH - 20)] if rest else [first]
+    room = WIDTH - 20
+    first, *others = textwrap.wrap(printable(text), int(room / drawing.LETTER), break_on_hyphens=False)
+    return [first, drawing.fit(" ".join(others), room)] if others else [first]
 
 
 def _interval(axes: Axes, item: Figure, title: Sequence[str]) -> None:
